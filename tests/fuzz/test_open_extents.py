@@ -123,6 +123,10 @@ _FOUND = {
         "torch.cat([x0[..., :0], torch.zeros(1, 2, 3, 0)[:, :1]], 2).unsqueeze(2)",
         (1, 1, 7, 1),
     ),
+    "a diagonal beside a row": (
+        "torch.maximum(torch.diagonal(x0.repeat(1, 2)), torch.arange(2))",
+        (7, 1),
+    ),
     "the median": ("x0.median(1).values", (1, 7)),
 }
 

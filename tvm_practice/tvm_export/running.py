@@ -24,7 +24,7 @@ _OTHER_EXTENT = re.compile(
     r"input_shape\[i\] == reg \((\d+) vs\. (\d+)\) *: ErrorContext\(match_cast"
 )
 _OTHER_EXTENT_SAYS = (
-    "an extent that the model computes from values is {0} in this call; torch.export has fixed it "
+    "an extent that the model computes is {0} in this call; torch.export has fixed it "
     "at {1}, as the operators after it need"
 )
 
@@ -177,7 +177,7 @@ class RelaxRunner:
     def run(self) -> None:
         """One call, and on a GPU the wait for it.
 
-        Raises BadInput where an extent that depends on values is another than in PyTorch's export.
+        Raises BadInput where an extent that the model computes is another than in PyTorch's export.
         """
         try:
             self._result = self._main(*self._inputs)

@@ -29,7 +29,7 @@ def test_models_of_open_extents_are_right_for_any_values(process_of: Processes) 
 
 def test_an_extent_that_was_fixed_is_refused_in_a_line(process_of: Processes) -> None:
     said = process_of("current").call(f"{FUNCTIONS}:of_another_size")
-    assert said.startswith("an extent that the model computes from values is 1 in this call"), said
+    assert said.startswith("an extent that the model computes is 1 in this call"), said
 
 
 @pytest.mark.pages

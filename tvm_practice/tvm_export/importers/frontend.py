@@ -218,10 +218,12 @@ def _take_for_equal(importer: Any, node: Any) -> None:
     """Give the tensors that an operator combines one expression for what is one extent.
 
     Four times a quarter of an open height is the height again where a condition of the model says
-    so. PyTorch has checked it; TVM knows no conditions.
+    so. PyTorch has checked it; TVM knows no conditions. An extent that is a number is that of the
+    others, but where they depend on values, see `_with_known_extents`.
     """
     import torch
     import tvm
+    from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
     from tvm import relax
 
     is_cat = node.target is torch.ops.aten.cat.default
@@ -238,6 +240,11 @@ def _take_for_equal(importer: Any, node: Any) -> None:
     analyzer = tvm.sym.Analyzer()
     joined = settings_of(node)["dim"] % len(shapes[0]) if is_cat else None
     chosen: dict[int, Any] = {}  # by the axis counted from the last
+    if not any(free_unbacked_symbols(each.meta["val"]) for each in tensors):
+        for shape in shapes:
+            for place, extent in enumerate(reversed(shape), 1):
+                if getattr(extent, "value", 1) != 1:
+                    chosen[place] = extent
     for tensor, shape in zip(tensors, shapes, strict=True):
         extents = list(shape)
         unlike: dict[int, Any] = {}
@@ -247,7 +254,14 @@ def _take_for_equal(importer: Any, node: Any) -> None:
             known = chosen.setdefault(len(extents) - axis, extent)
             if not analyzer.can_prove_equal(known, extent):
                 unlike[axis] = known
-        if unlike:
+        known = {axis: each for axis, each in unlike.items() if hasattr(each, "value")}
+        if known:
+            shape = relax.TensorType(
+                [known.get(axis, extent) for axis, extent in enumerate(extents)],
+                importer.env[tensor].ty.dtype,
+            )
+            importer.env[tensor] = importer.block_builder.match_cast(importer.env[tensor], shape)
+        if unlike := {axis: each for axis, each in unlike.items() if axis not in known}:
             importer.env[tensor] = importer.block_builder.emit_te(
                 _with_extents(list(unlike)), importer.env[tensor], *unlike.values()
             )

@@ -16,12 +16,13 @@ those that decompositions ask for, PyTorch notes and does not heed: they are tre
 import itertools
 import json
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 from unittest import mock
 
 from tvm_practice.tvm_export.calling import Call
+from tvm_practice.tvm_export.importers.converters.arguments import settings_of
 from tvm_practice.tvm_export.importers.refusals import Refused
 from tvm_practice.tvm_export.run_time_checks.extent_conditions import ExtentCondition
 from tvm_practice.tvm_export.run_time_checks.extents import CONDITIONS
@@ -178,9 +179,38 @@ def _decomposed(program: Any, call: Call) -> tuple[Any, list[ExtentCondition]]:
         for some in (environment.guards, itertools.chain.from_iterable(asserted))
     )
     own, added = guards[:count] + put_off, guards[count:]
+    added += [_condition(each, symbols) for each in _numbers_joined(decomposed.graph)]
     of_several = [each for each in own if len(each.names) > 1 and each.is_known]
     said = [each for each in of_several + added if each.text != "True"]
     return decomposed, list(dict.fromkeys(said))
+
+
+def _numbers_joined(graph: Any) -> Iterator[Any]:
+    """That an extent made of open ones is the number which an operator joins it with.
+
+    PyTorch notes no such condition where it holds of all extents but 1, which it takes for a
+    constant: min(n, 2) is 2.
+    """
+    import sympy  # type: ignore[import-untyped]  # which PyTorch needs
+    import torch
+    from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
+
+    for node in graph.nodes:
+        is_cat = node.target is torch.ops.aten.cat.default
+        if not is_cat and torch.Tag.pointwise not in getattr(node.target, "tags", ()):
+            continue
+        values = [each.meta.get("val") for each in node.all_input_nodes]
+        shapes = [each.shape for each in values if isinstance(each, torch.Tensor)]
+        by_axis: list[Any] = list(itertools.zip_longest(*map(reversed, shapes), fillvalue=1))
+        if is_cat:
+            del by_axis[-1 - settings_of(node)["dim"] % len(by_axis)]
+        for extents in by_axis:
+            number = max((each for each in extents if isinstance(each, int)), default=1)
+            for each in extents:
+                if number == 1 or not isinstance(each, torch.SymInt):
+                    continue
+                if not free_unbacked_symbols(each):
+                    yield sympy.Eq(each.node.expr, number)
 
 
 def _symbols(inputs: Sequence[Any], dynamic: Sequence[Mapping[int, str]]) -> dict[str, str]:
