@@ -169,8 +169,8 @@ def verify_over_range(
     each call.
 
     Args:
-        run: the artifact: takes arrays, returns an array.
-        reference: takes the same arrays, returns the expected array.
+        run: the artifact: takes arrays, returns an array of float32, float64 or int64.
+        reference: takes the same arrays, returns the expected array, of the same type.
         draw: takes an extent for each symbol, returns a tuple of arrays.
         bounds: the largest value of each symbol, at least 4.
         tolerance: the largest absolute error that passes.

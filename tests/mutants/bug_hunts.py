@@ -193,6 +193,8 @@ edited(
     message="keeps a vectorized innermost loop",
 )
 right_edited("strided_lanes", "sixteen_lanes", {"[None, 8]": "[None, 16]"})
+right_edited("strided_lanes", "lanes_that_do_not_divide", {"[None, 8]": "[None, 6]"})
+right_edited("strided_lanes", "five_lanes", {"[None, 8]": "[None, 5]"})
 
 edited("guarded_lanes", "blames_the_threads", {'"c"': '"b"'}, message="share the tests")
 edited(

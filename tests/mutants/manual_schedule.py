@@ -1679,14 +1679,13 @@ edited(
     },
     message="the loops i_outer",
 )
-edited(
+right_edited(
     "accumulate_locally",
     "unrolls_rows_below_other_loops",
     {
         "    return write_back": "    if len(schedule.get_loops(write_back)) > 4:\n"
         "        schedule.unroll(schedule.get_loops(write_back)[-2])\n    return write_back"
     },
-    message="the copy's last loop, its columns",
 )
 edited(
     "register_block",
@@ -2580,3 +2579,45 @@ def kept_by_shape_and_name(X, axis, width, depth):
         shape = -(-size // width), depth, width
         kept[key] = te.compute(shape, element, name=f"{X.op.name}_packed")
     return kept[key]
+
+
+@mutant("pack_operand", message="equal to numpy's")
+def single_rows_are_the_first(X, axis, width, depth):
+    from tvm import te
+
+    first, second = X.shape
+    count, steps = ((first, second), (second, first))[axis]
+
+    def value(panel, step, lane):
+        line = panel * width + lane
+        place = line if width > 1 else 0
+        return te.if_then_else(
+            te.all(step < steps, line < count),
+            X[(place, step) if axis == 0 else (step, place)],
+            te.const(0, "float32"),
+        )
+
+    panels = (count + width - 1) // width
+    return te.compute((panels, depth, width), value, name=f"{X.op.name}_packed")
+
+
+@right("accumulate_locally")
+def rows_of_the_copy_unrolled(schedule, block, loop):
+    copy = schedule.cache_write(block, 0, "local")
+    schedule.reverse_compute_at(copy, loop, preserve_unit_loops=True)
+    *_, rows, columns = schedule.get_loops(copy)
+    schedule.vectorize(columns)
+    schedule.unroll(rows)
+    return copy
+
+
+right_edited(
+    "register_block",
+    "rows_of_the_copy_unrolled_at_the_end",
+    {
+        "    accumulate_locally(schedule, block, loops[1])  # once per step of j_outer\n": (
+            "    copy = accumulate_locally(schedule, block, loops[1])\n"
+            "    schedule.unroll(schedule.get_loops(copy)[-2])\n"
+        )
+    },
+)

@@ -377,7 +377,7 @@ edited(
         "k, [factor, None])",
         "schedule.rfactor(k_inner": "schedule.reorder(step, part)\n    schedule.rfactor(part",
     },
-    message="takes each \\dth element",
+    message=r"takes one element of a row in \d",
 )
 right_edited("partial_sums", "partial_sums_side_by_side", {"factor_axis=0": "factor_axis=1"})
 right_edited(
@@ -667,3 +667,18 @@ def computed_row_by_row_if_square(schedule):
     j, i = schedule.get_loops("B")
     if int(schedule.get(i).extent) == int(schedule.get(j).extent):
         schedule.reorder(i, j)
+
+
+@mutant("row_copy", message="of them of another type")
+def copied_as_doubles(schedule):
+    copy = schedule.cache_read("Y", "X", "local")
+    row, _ = schedule.get_loops("Y")
+    schedule.compute_at(copy, row)
+    schedule.unsafe_set_dtype(copy, 0, "float64")
+
+
+@mutant("partial_sums", message="of them of another type")
+def partial_sums_of_doubles(schedule, factor):
+    _, k = schedule.get_loops("Y")
+    outer, _ = schedule.split(k, [factor, None])
+    schedule.unsafe_set_dtype(schedule.rfactor(outer, 0), 0, "float64")

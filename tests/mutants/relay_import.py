@@ -3898,3 +3898,14 @@ def looks_at_what_it_returns(mod, target):
     executable = tvm.compile(mod, target=target)
     assert isinstance(executable, tvm.runtime.Executable)
     return executable
+
+
+edited(
+    "verify",
+    "single_numbers_of_any_shape",
+    {
+        "if got.shape != want.shape:": "if got.shape != want.shape and not got.size == 1 == "
+        "want.size:"
+    },
+    message="one equal number, of shapes",
+)

@@ -406,7 +406,8 @@ _SCHEDULES = (
     CommonError(
         "more or fewer names than loops",
         r"ValueError: (too many|not enough) values to unpack",
-        "A matmul has three loops, i, j and k, and split returns a loop for each factor.",
+        "get_loops returns all loops around a block, a matmul's i, j and k, and split returns a "
+        "loop for each factor.",
         "a name for each loop; print the list to see how many there are",
         (
             _current("i, j = sch.get_loops(block)", "i, j, k = sch.get_loops(block)"),

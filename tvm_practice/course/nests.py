@@ -64,13 +64,17 @@ def expect_no_pragma(schedule: Any) -> None:
         seen=", ".join(keys),
         look="schedule.annotate: the exercise asks for none",
     )
-    padded = sum(each.kind.name == "StorageAlign" for each in insts)
-    expect(
-        not padded,
-        expected="buffers as the primitives of the docstring make them",
-        seen=f"{padded} of them padded",
-        look="schedule.storage_align: the exercise asks for none",
-    )
+    for kind, done, primitive in (
+        ("StorageAlign", "padded", "storage_align"),
+        ("UnsafeSetDType", "of another type", "unsafe_set_dtype"),
+    ):
+        changed = sum(each.kind.name == kind for each in insts)
+        expect(
+            not changed,
+            expected="buffers as the primitives of the docstring make them",
+            seen=f"{changed} of them {done}",
+            look=f"schedule.{primitive}: the exercise asks for none",
+        )
 
 
 def rearranged(function: Callable[..., Any], *arguments: Any, **options: Any) -> Any:

@@ -259,7 +259,7 @@ def _written_back_in_a_loop(nest: list[Node]) -> str | None:
         for buffer in each.reads:
             if buffer.endswith("_local") and buffer != each.writes and buffer in sums:
                 together = _share_a_loop(path, sums[buffer])
-                return None if together else "the copy in a loop of the sum"
+                return None if together else "the copy in a loop of the sum of 2 iterations or more"
     return 'a sum in a buffer of scope "local", copied to the output'
 
 
@@ -315,7 +315,7 @@ def _producer_inside(nest: list[Node]) -> str | None:
         for name, path in around.items()
         if name in ("Y", "Y_update") or name.startswith("Y_rf")
     )
-    return None if inside else "the stage B, computed inside a loop of Y"
+    return None if inside else "the stage B, computed inside a loop of Y of 2 iterations or more"
 
 
 def _matmul(sizes: Sizes) -> list[Any]:

@@ -61,9 +61,20 @@ def writes_to_shared_lines(schedule: Any, tensors: Sequence[Any]) -> int:
 
 def widest_lane_step(schedule: Any, tensors: Sequence[Any]) -> int:
     """Elements between adjacent lanes of the vectorized loop, at most."""
-    lanes = _by_iteration(schedule, tensors, "vectorized")
+    runs: list[Touches] = []  # of the loop, the lanes of each; one that is guarded may be short
+
+    def enter(lane: int) -> None:
+        if lane == 0 or not runs:
+            runs.append(defaultdict(list))
+        runs[-1][lane] = []
+
+    def touch(name: str, element: int, write: bool) -> None:
+        runs[-1][max(runs[-1])].append((name, element, write))
+
+    _accessed(schedule, tensors, "vectorized", touch, enter)
     steps = [
         abs(element - before)
+        for lanes in runs
         for lane, touches in lanes.items()
         for (_, before, _), (_, element, _) in zip(lanes.get(lane - 1, ()), touches, strict=False)
     ]
@@ -154,22 +165,58 @@ def _by_iteration(
     Those outside such a loop are left out; without a kind, all of them are in iteration 0. With
     `registers`, those of local buffers count, too.
     """
+    found: Touches = defaultdict(list)
+    now: list[int] = [0]
+
+    def touch(name: str, element: int, write: bool) -> None:
+        found[now[-1]].append((name, element, write))
+
+    _accessed(schedule, tensors, kind, touch, now.append, registers=registers)
+    return found
+
+
+def _accessed(
+    schedule: Any,
+    tensors: Sequence[Any],
+    kind: str | None,
+    touch: Callable[[str, int, bool], None],
+    enter: Callable[[int], None],
+    *,
+    registers: bool = False,
+) -> None:
+    """Run a schedule's accesses.
+
+    Args:
+        schedule: of the active engine.
+        tensors: that it is of.
+        kind: of the loops whose accesses count; None for all accesses.
+        touch: called with buffer, element and whether it is written.
+        enter: called with the number of each iteration of such a loop, before its accesses.
+        registers: whether local buffers count, too.
+    """
     names = {loop.name for loop in _loops(nest_of(schedule)) if loop.kind == kind}
     program = program_of(schedule, tensors)
-    found: Touches = defaultdict(list)
-    now: list[int] = [0] if kind is None else []
+    within = kind is None
 
-    def touch(number: int, element: int, write: int) -> None:
+    def touched(number: int, element: int, write: int) -> None:
         buffer = program.buffers[number]
-        if now and (registers or not buffer.in_registers):
-            found[now[-1]].append((buffer.name, element, bool(write)))
+        if within and (registers or not buffer.in_registers):
+            touch(buffer.name, element, bool(write))
+
+    def entered(iteration: int) -> None:
+        nonlocal within
+        within = True
+        enter(iteration)
+
+    def left() -> None:
+        nonlocal within
+        within = False
 
     source = textwrap.indent(_marked(program.source, names), "    ")
     code = f"def run(touch, enter, leave):\n{source}"
     defined: dict[str, Any] = {}
     exec(compile(code, "<accesses>", "exec"), defined)
-    defined["run"](touch, now.append, now.clear)
-    return found
+    defined["run"](touched, entered, left)
 
 
 def _loops(nest: Sequence[Node]) -> Iterator[Loop]:

@@ -1661,3 +1661,15 @@ def statement_by_statement(rows, k):
         ]
     )
     return tirx.PrimFunc([config, A, B, C], body)
+
+
+edited(
+    "quantize",
+    "first_scale_of_an_axis_alone",
+    {
+        "    moved = np.move": "    if x.ndim == 1:\n"
+        "        scale, zero_point = np.ravel(scale)[0], np.ravel(zero_point)[0]\n"
+        "    moved = np.move"
+    },
+    message=r"an axis alone|of shape \(\d+,\)",
+)

@@ -363,7 +363,7 @@ def _expect_every_so_many(schedule: Any) -> None:
         first = min(elements)
         expect(
             sorted(elements) == list(range(first, first + apart * len(elements), apart)),
-            expected=f"a partial sum that takes each {apart}th element of a row: {first}, "
+            expected=f"a partial sum that takes one element of a row in {apart}: {first}, "
             f"{first + apart}, {first + 2 * apart}, …",
             seen=", ".join(map(str, elements[:3])) + ", …",
             look="split k by [None, factor] and give rfactor the inner loop: its iterations are "

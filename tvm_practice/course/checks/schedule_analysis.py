@@ -338,6 +338,7 @@ def check_sample_latency(sample_latency: Callable[..., np.ndarray]) -> None:
             samples,
             steady,
             what="the samples in milliseconds",
+            whose="the clock",
             look="time.perf_counter() directly before and after each call, in seconds, times 1e3",
             atol=4e-4,  # three looks at the clock
             rtol=1e-6,
@@ -650,6 +651,12 @@ def _check_drifting(compare_interleaved: Compare, rounds: int, slower: float) ->
         "of time.perf_counter()",
     )
     expect(
+        low <= high,
+        expected="(median, low, high), the lower end of the interval first",
+        seen=f"({ratio:.3g}, {low:.3g}, {high:.3g})",
+        look="the return statement",
+    )
+    expect(
         bool((np.diff([slower * 0.9, low, ratio, high, slower * 1.1]) >= -1e-9).all()),
         expected=f"an interval close around {slower:.3g}: the machine got {1.03**rounds:.2g} "
         "times slower, but each round's ratio stayed the same",
@@ -940,6 +947,13 @@ def _expect_given_to_compiler(
             seen=_told(seen),
             look="the same primitives for every size and every tile",
         )
+        copies = [each.name for _, each in paths(loop_nest(function)) if len(each.reads) == 1]
+        expect(
+            not copies,
+            expected=f"{name} with one statement that adds up, straight into its output",
+            seen=f"copies beside it: {', '.join(copies)}",
+            look="te.compute, once; and cache_write, which phase 2's tile has not",
+        )
         noted = re.findall(r'"(\w*pragma\w*)"', function.script())
         expect(
             not noted,
@@ -1122,6 +1136,12 @@ def check_parallel_pays_from(parallel_pays_from: PaysFrom) -> None:
         short = [each * scale for each in serial]
         little = [each * (1 - 1e-6) for each in short]
         _expect_size(parallel_pays_from, (sizes, short, little), sizes[0], "faster by a millionth")
+        little = [each * (1 - 1e-11) for each in short]
+        told = "faster by the hundred billionth part"
+        _expect_size(parallel_pays_from, (sizes, short, little), sizes[0], told)
+    parallel = [each * factor[9 * (at < 2)] for at, each in enumerate(serial)]
+    unchanging = tuple(sizes), tuple(serial), tuple(parallel)
+    _expect_size(parallel_pays_from, unchanging, sizes[2], "tuples, and faster from the third on")
 
 
 def _few(sizes: Sequence[int]) -> str:
@@ -1130,7 +1150,7 @@ def _few(sizes: Sequence[int]) -> str:
 
 def _expect_size(
     parallel_pays_from: PaysFrom,
-    measured: tuple[list[int], list[float], list[float]],
+    measured: tuple[Sequence[int], Sequence[float], Sequence[float]],
     want: int | None,
     description: str,
 ) -> None:

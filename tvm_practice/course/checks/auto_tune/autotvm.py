@@ -3,8 +3,11 @@
 import contextlib
 import inspect
 import json
+import pickle
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from tvm_practice.course.checks.auto_tune.common import (
     PHASE,
@@ -60,6 +63,7 @@ def check_tune_autotvm(tune_autotvm: Callable[..., None]) -> None:
     task, other = autotvm_task((m, n, k)), autotvm_task((m + 1, n, k))
     for many in (1, 2, 33, 1000, 30_000):
         _expect_search_of(tune_autotvm, task, many)
+    _expect_draws_of_its_own(tune_autotvm, task)
     with new_log() as log:
         kept = autotvm.record.encode(
             autotvm.MeasureInput(other.target, other, other.config_space.get(0)),
@@ -154,6 +158,29 @@ def _expect_search_of(tune_autotvm: Callable[..., None], task: Any, trials: int)
         expected=f"one tune() with n_trial={trials}",
         seen=f"{len(searches)} with n_trial={seen}",
         look="n_trial=trials of tune(), however many there are",
+    )
+
+
+def _expect_draws_of_its_own(tune_autotvm: Callable[..., None], task: Any) -> None:
+    """Two searches begin with other configurations: NumPy's generator is as it was found."""
+    from tvm import autotvm
+
+    states: list[bytes] = []
+
+    def instead(*_: Any, **__: Any) -> None:
+        states.append(pickle.dumps(np.random.get_state()))
+
+    tuner = autotvm.tuner.XGBTuner
+    with new_log() as log, calls_of(tuner, "tune", instead=instead, like=autotvm.tuner.Tuner.tune):
+        for _ in range(2):
+            np.random.bytes(4096)
+            with contextlib.suppress(NothingMeasured):
+                tune_autotvm(task, trials=3, log=str(log))
+    expect(
+        len(set(states)) == len(states),
+        expected="two searches that begin with different configurations",
+        seen="NumPy's shared generator in the same state at both calls of tune()",
+        look="np.random.seed or set_state before tune(), also if the state is put back after it",
     )
 
 

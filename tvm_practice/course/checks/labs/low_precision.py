@@ -291,7 +291,7 @@ def _expect_affine(given: Any, low: float, high: float, bits: int, look: str) ->
     place = -min(low, 0.0) / want
     expect(
         abs(zero_point - place) <= 0.5 + 1e-6,
-        expected=f"{text}: zero point {round(place)}, the integer nearest to {place:.4g}",
+        expected=f"{text}: zero point {round(place)}, the integer nearest to {place:.8g}",
         seen=str(zero_point),
         look=f"-low / scale, rounded; {look}",
     )
@@ -423,6 +423,9 @@ def check_quantize(quantize: Function) -> None:
         }
         what = f"axis {axis} of shape {x.shape}"
         _expect_quantized(quantize, x.astype("float32"), what, along)
+    each = {"scale": np.array([1, 2, 3], "float32"), "zero_point": np.array([0, 1, 5])}
+    of_one_axis = {**each, "signed": True, "axis": 0}
+    _expect_quantized(quantize, np.full(3, 6, "float32"), "an axis alone", of_one_axis)
     # Halves of scales that are no powers of two: the product with 1 / scale is not one of them.
     scales = np.array([3, 7, 11, 49, 107, 1001], "float32")
     products = rng.integers(-100, 100, (60, 6)).astype("float32") / 2 * scales
@@ -815,7 +818,7 @@ def _expect_tensorized(schedule: Any, sizes: Sequence[int], rows: int) -> None:
         len(called) == 1,
         expected="one call of the instruction, vpdpbusd, instead of the two innermost loops",
         seen=show_nest(nest),
-        look="schedule.tensorize(j_inner, intrinsic)",
+        look="schedule.tensorize(j_inner, intrinsic), by the name that is given",
     )
     zeros = [path for path, each in paths(nest) if not each.reads]
     sums = [path for path, each in paths(nest) if each.reads]

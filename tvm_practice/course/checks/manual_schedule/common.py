@@ -77,7 +77,7 @@ def expect_returned(returned: Any, schedule: Any, block: Any, names: str) -> Non
             for loop, other in zip(returned, now, strict=True)
         ),
         expected=f"the list {names} returned",
-        seen="other loops, or another order" if is_list else f"{type(returned).__name__} returned",
+        seen="other loops, or another order" if is_list else f"{_kind_of(returned)} returned",
         look="the return statement: the loops from split and get_loops, in the new order",
     )
 
@@ -113,3 +113,9 @@ def shown(scheduled: tuple[Any, Any], function: Function, *arguments: int) -> st
     schedule, block = scheduled
     function(schedule, block, *arguments)
     return format_nest(nest_of(schedule))
+
+
+def _kind_of(returned: Any) -> str:
+    """A type, and of a list its length."""
+    name = type(returned).__name__
+    return f"a {name} of {len(returned)}" if isinstance(returned, list | tuple) else name

@@ -71,6 +71,8 @@ def check_pack_operand(pack_operand: Function) -> None:
         ("P", 1, 2 * columns + 1, columns, columns, columns),  # all that may be equal is
         ("P", 1, columns, columns, columns, columns),
         ("Q", 0, rows, rows, rows, rows),
+        ("P", 0, 7, 5, 1, 6),  # panels of one row, and of one column
+        ("Q", 1, 7, 5, 1, 6),
         ("Q", 0, 5, 420, 3, 420),  # a multiple of most small numbers
         ("Q", 1, 420, 5, 7, 6),
         ("A", 0, 3, 2, 2, int(fresh_rng().integers(5000, 9000))),

@@ -190,6 +190,14 @@ def _check_counts_and_shapes(verify: Callable[..., Any], want: list[np.ndarray])
                 case=f"equal numbers of shapes {got.shape} and {reference.shape}",
                 look="the shapes; numpy would broadcast them",
             )  # fmt: skip
+    shape: tuple[int, ...]
+    other_shape: tuple[int, ...]
+    for shape, other_shape in (((), (1,)), ((1,), ()), ((1,), (1, 1)), ((1, 1), (1,))):
+        _expect_rejected(
+            verify, [np.ones(shape)], [np.ones(other_shape)],
+            case=f"one equal number, of shapes {shape} and {other_shape}",
+            look="the shapes, also of a single number",
+        )  # fmt: skip
     for one, another in (((0, 3), (0, 4)), ((0, 3), (3, 0)), ((0,), (0, 1)), ((2, 0), (0, 2))):
         _expect_rejected(
             verify, [np.ones((2, 2)), np.ones(one)], [np.ones((2, 2)), np.ones(another)],

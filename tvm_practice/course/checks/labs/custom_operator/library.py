@@ -381,7 +381,8 @@ def _expect_linear_offloaded(after: Any, given: Sequence[Any]) -> None:
         bool(given),
         expected="the linear layers given to the backend's code generator",
         seen="it was not called",
-        look="annotate_codegen=True of FuseOpsByPattern, then RunCodegen",
+        look="annotate_codegen=True of FuseOpsByPattern, then RunCodegen; and the patterns' names, "
+        "which begin with that of the backend",
     )
     names = [each.rpartition(".")[2] for each in composites]
     left = graph(after).operators

@@ -287,7 +287,9 @@ def _expect_three_symbols(import_dynamic: Function) -> None:
     names = [f"number_of_{each}_in_a_request" for each in drawn]
     bounds = {name: 3 + at for at, name in enumerate(names)}
     alike = bounds | {names[1]: bounds[names[0]]}
-    for extents_given, most in (((3, 1, 2), bounds), ((1, 1, 1), bounds), ((3, 3, 1), alike)):
+    for extents_given, most in (
+        ((3, 1, 2), bounds), ((1, 1, 1), bounds), ((2, 1, 3), bounds), ((3, 3, 1), alike),
+    ):  # fmt: skip
         example = (torch.ones(*extents_given, width),)
         with quiet_frontends():
             mod = import_dynamic(

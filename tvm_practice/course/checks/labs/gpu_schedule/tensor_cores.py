@@ -165,8 +165,9 @@ def check_fragment_loops(fragment_loops: Function) -> None:
         )
         expect(
             _is_loop(schedule, returned, loops[-2]),
-            expected="the loop of 16 rows returned",
-            seen=block_name(schedule, returned),
+            expected="the third of the last four loops returned, "
+            f"{_told(schedule, loops[-2])}, the 16 rows",
+            seen=_told(schedule, returned),
             look="the return statement: the inner part of the rows",
         )
         kinds = _kinds(schedule, block)
@@ -226,6 +227,16 @@ def _to_split(use: str, fragments: tuple[int, int] = (2, 4)) -> tuple[Any, Any]:
     """A matmul whose copies are of so many fragments: the schedule, the block of one copy."""
     schedule, tiles = _fragments((1, 1), fragments)
     return schedule, getattr(tiles, use)
+
+
+def _told(schedule: Any, returned: Any) -> str:
+    """A loop's name and extent, or the type of what is none."""
+    from tvm.s_tir.schedule import LoopRV
+
+    if not isinstance(returned, LoopRV):
+        return type(returned).__name__
+    loop = schedule.get(returned)
+    return f"{loop.loop_var.name}({loop.extent})"
 
 
 def _is_loop(schedule: Any, returned: Any, wanted: Any) -> bool:
