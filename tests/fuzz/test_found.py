@@ -467,6 +467,10 @@ def test_the_classic_engine_has_pytorchs_types_and_roundings(process_of: Process
 # On x with NaN, infinities, very small and very large numbers, and on n of int64.
 _CLASSIC_RARE = {
     "linear to one row": "F.interpolate(x[:, :28].reshape(5, 1, 7, 4), (1, 5), mode='bilinear')",
+    "linear between infinities": "F.interpolate(x[:, :32].reshape(4, 5, 2, 4), (3, 4), "
+    "mode='bilinear')",
+    "linear in one axis": "F.interpolate(x[:, :32].reshape(4, 4, 10), scale_factor=1.3, "
+    "mode='linear')",
     "divided by a norm": "F.normalize(x, dim=0, eps=0.1)",
     "norm of one element each": "torch.linalg.vector_norm(x.unsqueeze(1), 3, dim=(1,))",
     "between bounds": "x.clamp(-0.75, 1.25)",

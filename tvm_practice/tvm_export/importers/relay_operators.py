@@ -16,15 +16,8 @@ from tvm_practice.tvm_export.importers.frontend import refuse_effects, refuse_ra
 from tvm_practice.tvm_export.importers.packed_sequences import padded_sequences
 
 # Relay has them for some arguments alone, see `relay_arguments`: an index as long as the tensor and
-# the source, an interpolation to more than one element.
-_MENDED = frozenset(
-    {"scatter.src", "scatter_add.default", "scatter_reduce.two"}
-    | {
-        f"upsample_{kind}.{form}"
-        for kind in ("bilinear2d", "trilinear3d")
-        for form in ("default", "vec")
-    }
-)
+# the source.
+_MENDED = frozenset({"scatter.src", "scatter_add.default", "scatter_reduce.two"})
 
 
 def in_known_operators(model: Any, example: Sequence[Any], known: frozenset[str]) -> Any:

@@ -13,6 +13,7 @@ from tvm_practice.tvm_export.importers.converters import (
     Converters,
     find_converters,
     relay_core,
+    relay_images,
     relay_missing,
     relay_rare,
     relay_types,
@@ -38,7 +39,8 @@ def import_traced(export: Export) -> Export:
     """
     call, steps = export.call, export.steps
     converters = relay_converters.converters() | relay_types.converters()
-    converters |= relay_missing.converters() | relay_rare.converters() | relay_core.converters()
+    for module in (relay_missing, relay_rare, relay_core, relay_images):
+        converters |= module.converters()
     converters |= find_converters(export.settings.converters)
     watch = Stopwatch(export.seconds)
     refused = told_in_a_line("Relay", _WAY_OUT)

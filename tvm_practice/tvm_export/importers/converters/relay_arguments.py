@@ -181,16 +181,6 @@ def _by_size(operator: str, inputs: list[Any], types: Sequence[str]) -> list[Any
     return inputs
 
 
-def _to_several(operator: str, inputs: list[Any], types: Sequence[str]) -> list[Any]:
-    """Linear interpolation to an extent of 1 has constant weights: TVM takes x * 0 for 0."""
-    size, scales = inputs[1], inputs[-1]
-    extents = shape_of(inputs[0])[2:]
-    after = size or [int(extent * by) for extent, by in zip(extents, scales, strict=True)]
-    if any(int(one) > 1 == int(other) for one, other in zip(extents, after, strict=True)):
-        raise Refused(f"{operator} of {extents} to {list(map(int, after))}")
-    return _by_size(operator, inputs, types)
-
-
 def _repeated(operator: str, inputs: list[Any], types: Sequence[str]) -> list[Any]:
     """`aten::_convolution` over three axes, with a channel for each filter where it has several.
 
@@ -243,7 +233,5 @@ _CHANGES: dict[str, Callable[[str, list[Any], Sequence[str]], list[Any]]] = {
     "aten::unflatten": _of_known_sizes,
     "aten::upsample_nearest2d": _by_size,
     "aten::upsample_nearest3d": _by_size,
-    "aten::upsample_bilinear2d": _to_several,
     "aten::upsample_bicubic2d": _by_size,
-    "aten::upsample_trilinear3d": _to_several,
 }
