@@ -127,6 +127,11 @@ _FOUND = {
         "torch.maximum(torch.diagonal(x0.repeat(1, 2)), torch.arange(2))",
         (7, 1),
     ),
+    "a product with a diagonal": (
+        "F.linear(torch.diagonal(x0.repeat(1, 1, 2), 0, 1, 2), "
+        "torch.arange(768.0).reshape(384, 2) / 99)",
+        (1, 7, 1),
+    ),
     "the median": ("x0.median(1).values", (1, 7)),
 }
 

@@ -19,6 +19,7 @@ from tvm_practice.tvm_export.importers.empties import make_empty_results
 from tvm_practice.tvm_export.importers.experts import keep_rows_together
 from tvm_practice.tvm_export.importers.flex_attention import expand_flex_attention
 from tvm_practice.tvm_export.importers.nearest import use_overloads_by_vector
+from tvm_practice.tvm_export.importers.open_extents import known_extent
 from tvm_practice.tvm_export.importers.refusals import (
     DependsOnValues,
     Refused,
@@ -218,12 +219,10 @@ def _take_for_equal(importer: Any, node: Any) -> None:
     """Give the tensors that an operator combines one expression for what is one extent.
 
     Four times a quarter of an open height is the height again where a condition of the model says
-    so. PyTorch has checked it; TVM knows no conditions. An extent that is a number is that of the
-    others, but where they depend on values, see `_with_known_extents`.
+    so. PyTorch has checked it; TVM knows no conditions.
     """
     import torch
     import tvm
-    from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
     from tvm import relax
 
     is_cat = node.target is torch.ops.aten.cat.default
@@ -240,11 +239,6 @@ def _take_for_equal(importer: Any, node: Any) -> None:
     analyzer = tvm.sym.Analyzer()
     joined = settings_of(node)["dim"] % len(shapes[0]) if is_cat else None
     chosen: dict[int, Any] = {}  # by the axis counted from the last
-    if not any(free_unbacked_symbols(each.meta["val"]) for each in tensors):
-        for shape in shapes:
-            for place, extent in enumerate(reversed(shape), 1):
-                if getattr(extent, "value", 1) != 1:
-                    chosen[place] = extent
     for tensor, shape in zip(tensors, shapes, strict=True):
         extents = list(shape)
         unlike: dict[int, Any] = {}
@@ -254,14 +248,7 @@ def _take_for_equal(importer: Any, node: Any) -> None:
             known = chosen.setdefault(len(extents) - axis, extent)
             if not analyzer.can_prove_equal(known, extent):
                 unlike[axis] = known
-        known = {axis: each for axis, each in unlike.items() if hasattr(each, "value")}
-        if known:
-            shape = relax.TensorType(
-                [known.get(axis, extent) for axis, extent in enumerate(extents)],
-                importer.env[tensor].ty.dtype,
-            )
-            importer.env[tensor] = importer.block_builder.match_cast(importer.env[tensor], shape)
-        if unlike := {axis: each for axis, each in unlike.items() if axis not in known}:
+        if unlike:
             importer.env[tensor] = importer.block_builder.emit_te(
                 _with_extents(list(unlike)), importer.env[tensor], *unlike.values()
             )
@@ -283,10 +270,10 @@ def _with_extents(axes: Sequence[int]) -> Callable[..., Any]:
 
 
 def _with_known_extents(importer: Any, result: Any, value: Any) -> Any:
-    """`result`, whose extents depend on values, with those that PyTorch knows all the same.
+    """`result`, whose extents are open or depend on values, with those that PyTorch knows.
 
-    It does of a `bincount` that a tensor of five rows is divided by. Another one is an error when
-    the model runs, as it is in PyTorch.
+    It does of a `bincount` that a tensor of five rows is divided by, and of min(n, 6) where n is 6
+    or more. Another one is an error when the model runs, as it is in PyTorch.
     """
     import torch
     from tvm import relax
@@ -296,7 +283,7 @@ def _with_known_extents(importer: Any, result: Any, value: Any) -> Any:
         return result
     if kind.shape is None or all(hasattr(each, "value") for each in kind.shape):
         return result
-    known = [each if isinstance(each, int) else each.node.maybe_as_int() for each in value.shape]
+    known = [known_extent(each) for each in value.shape]
     pairs = list(zip(kind.shape, known, strict=True))
     if all(theirs is None or hasattr(ours, "value") for ours, theirs in pairs):
         return result

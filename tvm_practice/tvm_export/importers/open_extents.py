@@ -22,7 +22,6 @@ from typing import Any
 from unittest import mock
 
 from tvm_practice.tvm_export.calling import Call
-from tvm_practice.tvm_export.importers.converters.arguments import settings_of
 from tvm_practice.tvm_export.importers.refusals import Refused
 from tvm_practice.tvm_export.run_time_checks.extent_conditions import ExtentCondition
 from tvm_practice.tvm_export.run_time_checks.extents import CONDITIONS
@@ -179,38 +178,39 @@ def _decomposed(program: Any, call: Call) -> tuple[Any, list[ExtentCondition]]:
         for some in (environment.guards, itertools.chain.from_iterable(asserted))
     )
     own, added = guards[:count] + put_off, guards[count:]
-    added += [_condition(each, symbols) for each in _numbers_joined(decomposed.graph)]
+    added += [_condition(each, symbols) for each in _extents_known(decomposed.graph)]
     of_several = [each for each in own if len(each.names) > 1 and each.is_known]
     said = [each for each in of_several + added if each.text != "True"]
     return decomposed, list(dict.fromkeys(said))
 
 
-def _numbers_joined(graph: Any) -> Iterator[Any]:
-    """That an extent made of open ones is the number which an operator joins it with.
+def _extents_known(graph: Any) -> Iterator[Any]:
+    """That an extent made of open ones is the number that it is for all but the extent 1.
 
-    PyTorch notes no such condition where it holds of all extents but 1, which it takes for a
-    constant: min(n, 2) is 2.
+    PyTorch takes min(n, 2) for 2 without a note, as it takes 1 for a constant.
     """
     import sympy  # type: ignore[import-untyped]  # which PyTorch needs
     import torch
     from torch.fx.experimental.symbolic_shapes import free_unbacked_symbols
 
     for node in graph.nodes:
-        is_cat = node.target is torch.ops.aten.cat.default
-        if not is_cat and torch.Tag.pointwise not in getattr(node.target, "tags", ()):
-            continue
-        values = [each.meta.get("val") for each in node.all_input_nodes]
-        shapes = [each.shape for each in values if isinstance(each, torch.Tensor)]
-        by_axis: list[Any] = list(itertools.zip_longest(*map(reversed, shapes), fillvalue=1))
-        if is_cat:
-            del by_axis[-1 - settings_of(node)["dim"] % len(by_axis)]
-        for extents in by_axis:
-            number = max((each for each in extents if isinstance(each, int)), default=1)
-            for each in extents:
-                if number == 1 or not isinstance(each, torch.SymInt):
-                    continue
-                if not free_unbacked_symbols(each):
-                    yield sympy.Eq(each.node.expr, number)
+        value = node.meta.get("val")
+        for extent in value.shape if isinstance(value, torch.Tensor) else ():
+            if isinstance(extent, int) or free_unbacked_symbols(extent):
+                continue
+            number = known_extent(extent)
+            if number is not None:
+                yield sympy.Eq(extent.node.expr, number)
+
+
+def known_extent(extent: Any) -> int | None:
+    """What PyTorch's ranges leave of an extent; None if that is more than one number."""
+    if isinstance(extent, int):
+        return extent
+    if (number := extent.node.maybe_as_int()) is not None:
+        return int(number)
+    bounds = extent.node.shape_env.bound_sympy(extent.node.expr)
+    return int(bounds.lower) if bounds.is_singleton() else None
 
 
 def _symbols(inputs: Sequence[Any], dynamic: Sequence[Mapping[int, str]]) -> dict[str, str]:
