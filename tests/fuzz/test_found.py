@@ -471,6 +471,8 @@ _CLASSIC_RARE = {
     "mode='bilinear')",
     "linear in one axis": "F.interpolate(x[:, :32].reshape(4, 4, 10), scale_factor=1.3, "
     "mode='linear')",
+    "times zero": "x * 0.0",
+    "times zero of 16 bits": "x.half() * -0.0",
     "divided by a norm": "F.normalize(x, dim=0, eps=0.1)",
     "norm of one element each": "torch.linalg.vector_norm(x.unsqueeze(1), 3, dim=(1,))",
     "between bounds": "x.clamp(-0.75, 1.25)",

@@ -56,6 +56,17 @@ def _scaled(operator: str, inputs: list[Any], types: Sequence[str]) -> list[Any]
     return [one, other * by, 1]
 
 
+def _times_zeros(operator: str, inputs: list[Any], types: Sequence[str]) -> list[Any]:
+    """`aten::mul(input, 0.0)` by a tensor of one 0: TVM takes x * 0 for 0, also of infinities."""
+    import numpy as np
+    from tvm import relay
+
+    one, other = inputs[:2]
+    if isinstance(other, float) and other == 0 and "float" in types[0] and shape_of(one):
+        inputs[1] = relay.const(np.full((1,), other), types[0])
+    return inputs
+
+
 def _of_one_size(operator: str, inputs: list[Any], types: Sequence[str]) -> list[Any]:
     """`aten::scatter(input, dim, index, source, …)`, which Relay has for an index of all of them.
 
@@ -215,6 +226,7 @@ _CHANGES: dict[str, Callable[[str, list[Any], Sequence[str]], list[Any]]] = {
     "aten::group_norm": _with_weights,
     "aten::index": _from_the_first,
     "aten::linalg_vector_norm": _by_magnitude,
+    "aten::mul": _times_zeros,
     "aten::pad": _around,
     "aten::pixel_shuffle": _in_a_batch,
     "aten::avg_pool1d": _in_a_batch,
