@@ -86,6 +86,11 @@ class ExportSettings(BaseModel):
             raise ValueError(f"use_ansor=True contradicts tuner={self.tuner!r}")
         if self.chosen_tuner and (reason := self.search.why_not_for(self.chosen_tuner)):
             raise ValueError(f"search.{reason}")
+        if odd := [each for each in self.dynamic_extents if not each.isidentifier()]:
+            raise ValueError(
+                f"input_shapes: {', '.join(odd)} is no name of an open extent, which has letters, "
+                "digits and underscores"
+            )
         if self.dynamic_extents and self.chosen_engine == CLASSIC:
             raise ValueError(
                 f"input_shapes: {', '.join(self.dynamic_extents)} is no number, and the classic "

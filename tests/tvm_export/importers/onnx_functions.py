@@ -157,6 +157,13 @@ def _resized(
     return single("Resize", [_draw(1, 2, 7, 5)], bound, **attributes)
 
 
+def _without_imports(case: tuple[Any, list[np.ndarray]]) -> tuple[Any, list[np.ndarray]]:
+    """A model that imports ONNX's own operators alone, whatever it uses."""
+    model, inputs = case
+    del model.opset_import[1:]
+    return model, inputs
+
+
 def cases() -> dict[str, tuple[Any, list[np.ndarray]]]:
     """Models of what was wrong or refused, by name."""
     return _small_cases() | _large_cases()
@@ -195,6 +202,18 @@ def _small_cases() -> dict[str, tuple[Any, list[np.ndarray]]]:
         "Resize, linear": _resized(None, [1, 1, 0.6, 2.5], mode="linear"),
         "Resize, cubic, antialias": _resized(
             None, [1, 1, 0.6, 0.8], mode="cubic", antialias=1, exclude_outside=1
+        ),
+        "Resize with a region that it does not crop to": single(
+            "Resize",
+            [_draw(1, 2, 5, 4)],
+            {
+                1: np.array([0.1, 0.2, 0.9, 0.8], "float32"),
+                2: np.array([1, 1, 2, 2], "float32"),
+            },
+            mode="linear",
+        ),
+        "of a domain that is not imported": _without_imports(
+            single("QuickGelu", [_draw(3, 4)], domain="com.microsoft", alpha=1.0)
         ),
         "Resize of two axes": _resized(
             [4, 9], None, axes=[3, 2], mode="nearest", nearest_mode="round_prefer_ceil"
@@ -329,7 +348,20 @@ _BY_HAND: dict[str, Callable[..., list[np.ndarray]]] = {
     "an old PRelu": lambda x, slope: [np.where(x < 0, slope[:, None] * x, x)],
     "an old Slice": lambda x: [x[:, 1:9, -4:3]],
     "an old Resize": lambda image: [image.repeat(2, 2).repeat(3, 3)],
+    "of a domain that is not imported": lambda x: [x / (1 + np.exp(-x))],
+    "Resize with a region that it does not crop to": lambda image: [_twice_as_wide(image)],
 }
+
+
+def _twice_as_wide(image: np.ndarray) -> np.ndarray:
+    """By linear interpolation, half pixels."""
+    for axis in (2, 3):
+        first = np.take(image, [0, *range(image.shape[axis] - 1)], axis)
+        last = np.take(image, [*range(1, image.shape[axis]), -1], axis)
+        parts = 0.25 * first + 0.75 * image, 0.75 * image + 0.25 * last
+        shape = [extent * (2 if place == axis else 1) for place, extent in enumerate(image.shape)]
+        image = np.stack(parts, axis + 1).reshape(shape)
+    return image
 
 
 def errors() -> dict[str, str]:

@@ -9,6 +9,7 @@ from torch import nn
 
 from tests.conftest import Processes
 from tvm_practice import engines
+from tvm_practice.tvm_export import ExportConfig
 from tvm_practice.tvm_export.calling import as_call
 from tvm_practice.tvm_export.importers.open_extents import (
     _Allowed,
@@ -17,6 +18,11 @@ from tvm_practice.tvm_export.importers.open_extents import (
     exported_open,
 )
 from tvm_practice.tvm_export.run_time_checks.extent_conditions import ExtentCondition
+
+
+def test_a_name_that_is_no_identifier_is_refused() -> None:
+    with pytest.raises(ValueError, match=r"2\*n is no name of an open extent"):
+        ExportConfig(example_input=torch.ones(2, 3), input_shapes={"x": ("2*n", 3)})
 
 
 @pytest.mark.parametrize(

@@ -65,6 +65,9 @@ def _static(model: Any, inputs: Sequence[Mapping[str, Any]]) -> Any:
     onnx: Any = importlib.import_module("onnx")
     made = onnx.ModelProto()
     made.CopyFrom(model)
+    imported = {each.domain for each in made.opset_import}
+    for domain in sorted(_domains(made.graph) - imported - {"", "ai.onnx"}):
+        made.opset_import.add(domain=domain, version=1)  # ONNX Runtime takes it for that
     made.ir_version = max(made.ir_version, 4)  # the first whose initializers need not be inputs
     del made.graph.value_info[:]
     del made.graph.input[:]
@@ -74,6 +77,12 @@ def _static(model: Any, inputs: Sequence[Mapping[str, Any]]) -> Any:
             onnx.helper.make_tensor_value_info(each["name"], code, each["shape"])
         )
     return made
+
+
+def _domains(graph: Any) -> set[str]:
+    """Of the operators of a graph and of those within it."""
+    inner = [each.g for node in graph.node for each in node.attribute if each.HasField("g")]
+    return {each.domain for each in graph.node}.union(*map(_domains, inner))
 
 
 def _dtype(name: str) -> Any:

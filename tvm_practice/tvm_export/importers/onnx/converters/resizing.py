@@ -17,7 +17,8 @@ def resize(node: Node) -> Any:
         modes = {"coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
         node.attributes.update(modes)
     else:
-        roi, scales, sizes = node.known(1), node.known(2), node.known(3)
+        crops = node.get("coordinate_transformation_mode") == "tf_crop_and_resize"
+        roi, scales, sizes = node.known(1) if crops else None, node.known(2), node.known(3)
     x, extents = node.inputs[0], node.shape(0)
     axes = [int(each) % len(extents) for each in node.get("axes", range(len(extents)))]
     lengths = [extents[axis] for axis in axes]
