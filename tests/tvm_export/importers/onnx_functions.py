@@ -215,6 +215,9 @@ def _small_cases() -> dict[str, tuple[Any, list[np.ndarray]]]:
         "of a domain that is not imported": _without_imports(
             single("QuickGelu", [_draw(3, 4)], domain="com.microsoft", alpha=1.0)
         ),
+        "LayerNormalization of float64": single(
+            "LayerNormalization", [each.astype("float64") for each in (_draw(3, 4), _draw(4))]
+        ),
         "Resize of two axes": _resized(
             [4, 9], None, axes=[3, 2], mode="nearest", nearest_mode="round_prefer_ceil"
         ),
@@ -415,6 +418,7 @@ def refusals() -> dict[str, str]:
         "a mode": single("RoiAlign", [image, boxes, np.array([0])], mode="max"),
         "a type": single("Cast", [half], to=TensorProto.FLOAT8E4M3FN),
         "a value": single("TopK", [half, np.array([1])], outputs=2),
+        "sizes": single("Split", [image], {1: np.array([3, 4])}, outputs=2, axis=2),
         "an activation": single(
             "RNN", [_draw(2, 1, 3), _draw(1, 4, 3), _draw(1, 4, 4)], hidden_size=4,
             activations=["Elu"],

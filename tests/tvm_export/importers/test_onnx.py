@@ -32,6 +32,7 @@ def test_what_tvm_would_ignore_is_refused(session: engines.Session) -> None:
         "a mode": "RoiAlign is not supported: mode max",
         "a type": "float8e4m3fn",
         "a value": "TopK",
+        "sizes": "Split is not supported: sizes 3, 4 of an axis of 8",
         "an activation": "the activation Elu",
     }
     assert said.keys() == parts.keys()

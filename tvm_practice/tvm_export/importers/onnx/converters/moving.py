@@ -9,6 +9,7 @@ from tvm_practice.tvm_export.importers.onnx.converters.base import (
     Node,
     constant,
     dtype_of,
+    fixed_shape,
     whole_axis,
 )
 
@@ -198,6 +199,18 @@ def old_slice(node: Node) -> Any:
     return node.from_tvm("Slice", [node.inputs[0], *inputs], {})
 
 
+def split(node: Node) -> Any:
+    """TVM's, of sizes that add up to the axis: it takes what is left for the last part."""
+    sizes = node.get("split") if node.opset < 13 else node.known(1)
+    extents = fixed_shape(node.inputs[0])
+    if sizes is not None and extents is not None:
+        extent = extents[whole_axis(node.get("axis", 0), len(extents))]
+        parts = [int(each) for each in sizes]
+        if sum(parts) != extent or min(parts) < 0:
+            raise node.refused(f"sizes {', '.join(map(str, parts))} of an axis of {extent}")
+    return node.default()
+
+
 def pad(node: Node) -> Any:
     """As Relax's operator; with a value that is known only at run time, as a function of its own.
 
@@ -252,5 +265,6 @@ CONVERTERS = {
     "ReverseSequence": reverse_sequence,
     "ScatterElements": scatter_elements,
     "Slice": old_slice,
+    "Split": split,
     "TensorScatter": tensor_scatter,
 }
