@@ -163,10 +163,8 @@ def first_difference(seen: str, wanted: str) -> str | None:
             return f"line {number} is one too many: `{line.strip()}`"
         if _nameless(line) != _nameless(other):
             if line.strip() == other.strip():
-                deeper = len(line) > len(other)
-                return (
-                    f"line {number}, `{line.strip()}`, is in {'more' if deeper else 'fewer'} loops"
-                )
+                loops = f"{'more' if len(line) > len(other) else 'fewer'} loops than wanted"
+                return f"line {number}: `{line.strip()}` is in {loops}"
             return f"line {number}: `{line.strip()}`, but wanted is `{other.strip()}`"
     return None
 

@@ -3,6 +3,7 @@
 Each function takes the schedule of a bug hunt, of either engine, with the tensors that it is of.
 """
 
+import itertools
 import math
 import re
 import textwrap
@@ -61,22 +62,22 @@ def writes_to_shared_lines(schedule: Any, tensors: Sequence[Any]) -> int:
 
 def widest_lane_step(schedule: Any, tensors: Sequence[Any]) -> int:
     """Elements between adjacent lanes of the vectorized loop, at most."""
-    runs: list[Touches] = []  # of the loop, the lanes of each; one that is guarded may be short
+    runs: list[list[list[tuple[str, int, bool]]]] = []  # of the loop; of each its lanes' accesses
 
     def enter(lane: int) -> None:
-        if lane == 0 or not runs:
-            runs.append(defaultdict(list))
-        runs[-1][lane] = []
+        if lane == 0:
+            runs.append([])
+        runs[-1].append([])
 
     def touch(name: str, element: int, write: bool) -> None:
-        runs[-1][max(runs[-1])].append((name, element, write))
+        runs[-1][-1].append((name, element, write))
 
     _accessed(schedule, tensors, "vectorized", touch, enter)
     steps = [
         abs(element - before)
         for lanes in runs
-        for lane, touches in lanes.items()
-        for (_, before, _), (_, element, _) in zip(lanes.get(lane - 1, ()), touches, strict=False)
+        for one, other in itertools.pairwise(lanes)
+        for (_, before, _), (_, element, _) in zip(one, other, strict=False)
     ]
     return max(steps, default=0)
 
