@@ -73,9 +73,11 @@ def database() -> dict[str, Any]:
     if not (folder / _SUITE).is_dir():
         return {}
     sys.path.insert(0, str(folder.resolve()))
+    missing = []
     for package, attributes in _NOT_NEEDED.items():
         if importlib.util.find_spec(package) is None:
             sys.modules[package] = _stand_in(package, attributes)
+            missing.append(package)
     registry = importlib.import_module(f"{_SUITE}.registry")
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
@@ -84,6 +86,9 @@ def database() -> dict[str, Any]:
                 importlib.import_module(f"{_SUITE}.test_suite.{file.stem}")
             except ImportError as error:  # torchvision's operators, torch-mlir's own
                 print(f"{file.name} is left out: {error}", file=sys.stderr)
+    for package in missing:
+        if package.startswith("torchvision"):  # transformers, in the same process, would look it up
+            del sys.modules[package]
     return {each.unique_name: each for each in registry.GLOBAL_TEST_REGISTRY}
 
 
