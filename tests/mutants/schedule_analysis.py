@@ -1378,50 +1378,26 @@ edited(
 )
 
 
-@mutant("parallel_pays_from", message="faster by the hundred billionth part")
-def hardly_faster_is_as_fast(sizes, serial_ms, parallel_ms):
-    import math
-
-    pays = None
-    for size, serial, parallel in zip(sizes, serial_ms, parallel_ms, strict=True):
-        if parallel >= serial or math.isclose(parallel, serial):
-            pays = None
-        elif pays is None:
-            pays = size
-    return pays
-
-
-@mutant("parallel_pays_from", message="can only concatenate tuple")
-def sizes_of_a_list(sizes, serial_ms, parallel_ms):
-    pays = None
-    rows = [*zip(sizes + [], serial_ms, parallel_ms, strict=True)]
-    for size, serial, parallel in reversed(rows):
-        if parallel >= serial:
-            break
-        pays = size
-    return pays
-
-
-@mutant("compile_variants", message="one statement that adds up, straight into its output")
-def copied_to_the_output(size, *, tile=32):
-    import tvm
-    from tvm import te
-
-    from solutions import manual_schedule
-    from tvm_practice import engines
-
-    A, B = (te.placeholder((size, size), name=name) for name in "AB")
-    k = te.reduce_axis((0, size), name="k")
-    C = te.compute((size, size), lambda i, j: te.sum(A[i, k] * B[k, j], axis=k), name="C")
-    D = te.compute((size, size), lambda i, j: C[i, j], name="D")
-    variants = {}
-    for name in ("naive", "tiled", "tiled+parallel"):
-        schedule = tvm.s_tir.Schedule(te.create_prim_func([A, B, D]))
-        block = schedule.get_sblock("C")
-        if name != "naive":
-            manual_schedule.tile(schedule, block, tile, tile)
-            manual_schedule.vectorize(schedule, block)
-        if name == "tiled+parallel":
-            manual_schedule.parallelize(schedule, block)
-        variants[name] = tvm.compile(schedule.mod, target=engines.host_target()).mod
-    return variants
+edited(
+    "parallel_pays_from",
+    "hardly_faster_is_as_fast",
+    {"parallel >= serial": "parallel >= serial or __import__('math').isclose(parallel, serial)"},
+    message="faster by the hundred billionth part",
+)
+edited(
+    "parallel_pays_from",
+    "sizes_of_a_list",
+    {"zip(sizes, ": "zip(sizes + [], "},
+    message="can only concatenate tuple",
+)
+edited(
+    "compile_variants",
+    "copied_to_the_output",
+    {
+        "    expression = te.create_prim_func(matmul(size, size, size))": "    A, B, C = "
+        "matmul(size, size, size)\n"
+        '    D = te.compute((size, size), lambda i, j: C[i, j], name="D")\n'
+        "    expression = te.create_prim_func([A, B, D])"
+    },
+    message="one statement that adds up, straight into its output",
+)

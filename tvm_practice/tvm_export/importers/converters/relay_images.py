@@ -1,7 +1,7 @@
 """Linear interpolation for classic TVM, whose own weighs other places at an image's edges.
 
-It takes no part of the second row for the first one. PyTorch multiplies it by 0, which is NaN of an
-infinity; and a factor that is the constant 0 TVM leaves out. The weights are tensors here.
+For an image's first row it takes no part of the second one. PyTorch takes 0 times it, which is NaN
+of an infinity; and TVM leaves out a term whose factor is the constant 0. Weights are tensors here.
 """
 
 import functools
@@ -22,13 +22,16 @@ def converters() -> dict[str, Converter]:
 
 
 def linear(axes: int, inputs: Sequence[Any], types: Sequence[str]) -> Any:
-    """`aten::upsample_bilinear2d(input, size, align_corners, scale_factors)` over the last axes."""
+    """`aten::upsample_bilinear2d(input, size, align_corners, scale_factors)` over the last axes.
+
+    Its other form has a scale of its own for each axis.
+    """
     from tvm import relay
     from tvm.relay.frontend.common import try_infer_value
 
     data, size, aligned, *scales = inputs
     shape = shape_of(data)
-    if len(scales) == 1:
+    if scales == [None] or isinstance(scales[0], list):
         scales = scales[0] or [None] * axes
     before = shape[-axes:]
     if size is None:

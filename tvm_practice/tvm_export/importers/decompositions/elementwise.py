@@ -2,7 +2,6 @@
 
 import functools
 import math
-import struct
 from collections.abc import Callable
 from typing import Any
 
@@ -461,23 +460,19 @@ def _rounds(name: str, args: tuple[Any, ...], alpha: Any, dtype: Any) -> bool:
     if dtype not in (torch.float16, torch.bfloat16):
         return False
     numbers = [each for each in args if isinstance(each, float) and math.isfinite(each)]
-    holds = _float16_holds if dtype == torch.float16 else _bfloat16_holds
-    return alpha != 1 or (name in ("mul", "div") and not all(map(holds, numbers)))
+    return alpha != 1 or (
+        name in ("mul", "div") and not all(_is_held(each, dtype) for each in numbers)
+    )
 
 
-def _float16_holds(number: float) -> bool:
-    try:
-        return bool(struct.unpack("e", struct.pack("e", number))[0] == number)
-    except OverflowError:
-        return False
+def _is_held(number: float, dtype: Any) -> bool:
+    """Whether a type of 16 bits has a number, and not only one near it."""
+    import torch
 
-
-def _bfloat16_holds(number: float) -> bool:
-    try:
-        upper = struct.pack(">f", number)[:2]
-    except OverflowError:
-        return False
-    return bool(struct.unpack(">f", upper + b"\0\0")[0] == number)
+    limits = torch.finfo(dtype)
+    fraction, _ = math.frexp(number)  # of 0.5 to 1
+    in_range = limits.smallest_normal <= abs(number) <= limits.max
+    return number == 0 or (in_range and (2 * fraction / limits.eps).is_integer())
 
 
 def _wrapped(args: tuple[Any, ...], dtype: Any) -> tuple[Any, ...]:

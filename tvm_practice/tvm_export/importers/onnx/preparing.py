@@ -66,7 +66,7 @@ def _static(model: Any, inputs: Sequence[Mapping[str, Any]]) -> Any:
     made = onnx.ModelProto()
     made.CopyFrom(model)
     imported = {each.domain for each in made.opset_import}
-    for domain in sorted(_domains(made.graph) - imported - {"", "ai.onnx"}):
+    for domain in sorted(_domains(made.graph) - imported - set(STANDARD)):
         made.opset_import.add(domain=domain, version=1)  # ONNX Runtime takes it for that
     made.ir_version = max(made.ir_version, 4)  # the first whose initializers need not be inputs
     del made.graph.value_info[:]

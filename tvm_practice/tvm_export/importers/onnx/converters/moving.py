@@ -206,7 +206,7 @@ def split(node: Node) -> Any:
     if sizes is not None and extents is not None:
         extent = extents[whole_axis(node.get("axis", 0), len(extents))]
         parts = [int(each) for each in sizes]
-        if sum(parts) != extent or min(parts) < 0:
+        if sum(parts) != extent or any(each < 0 for each in parts):
             raise node.refused(f"sizes {', '.join(map(str, parts))} of an axis of {extent}")
     return node.default()
 
