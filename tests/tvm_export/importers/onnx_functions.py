@@ -218,6 +218,10 @@ def _small_cases() -> dict[str, tuple[Any, list[np.ndarray]]]:
         "LayerNormalization of float64": single(
             "LayerNormalization", [each.astype("float64") for each in (_draw(3, 4), _draw(4))]
         ),
+        "Split in equal parts": single("Split", [_draw(6, 2)], outputs=3, opset=13),
+        "Split in parts, the last one shorter": single(
+            "Split", [_draw(7, 2)], outputs=3, num_outputs=3
+        ),
         "Resize of two axes": _resized(
             [4, 9], None, axes=[3, 2], mode="nearest", nearest_mode="round_prefer_ceil"
         ),

@@ -64,7 +64,8 @@ class Node:
 
     def default(self) -> Any:
         """What TVM's converter makes of the node."""
-        return self.from_tvm(self.operator, self.inputs, self.attributes)
+        given = self.attributes | {"tvm_custom": {"num_outputs": self.outputs}}  # as TVM adds it
+        return self.from_tvm(self.operator, self.inputs, given)
 
     def refused(self, problem: str) -> CannotImport:
         return CannotImport(f"this use of {self.operator} is not supported: {problem}")
