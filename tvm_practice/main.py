@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tvm_practice.engines.command_line import Command, Folder
+from tvm_practice.wording import number_of
 
 if TYPE_CHECKING:
     from rich.console import Console
@@ -145,7 +146,7 @@ def run(
         report["models"][name] = export(name, console, steps=steps, trials=trials, out=out)
         report["seconds"][name] = time.perf_counter() - before
         _write(report, out)
-    titles = {name: f"{_TITLES[name]} ({trials} trials per tuner)" for name in models}
+    titles = {name: f"{_TITLES[name]} ({number_of(trials, 'trial')} per tuner)" for name in models}
     _print_models(report, titles, console)
     report["seconds"]["total"] = time.perf_counter() - started
     _write(report, out)

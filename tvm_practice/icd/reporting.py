@@ -2,6 +2,8 @@
 
 from typing import TYPE_CHECKING
 
+from tvm_practice.wording import number_of
+
 if TYPE_CHECKING:
     from rich.table import Table
 
@@ -30,7 +32,11 @@ def run_table(metrics: "Metrics") -> "Table":
             "yes" if verified and verified.verified else "NO",
         )
     if baseline is not None:
-        made = f"{baseline.tuner}, {baseline.tuning_trials} trials" if baseline.tuner else "untuned"
+        made = (
+            f"{baseline.tuner}, {number_of(baseline.tuning_trials, 'trial')}"
+            if baseline.tuner
+            else "untuned"
+        )
         name = f"TVM {baseline.engine}, {made}"
         if baseline.latency is None:
             table.add_row(name, baseline.status.replace("_", " "))

@@ -34,6 +34,7 @@ from tvm_practice.tvm_export.nested import flattened
 from tvm_practice.tvm_export.request import EXPORT, ExportRequest
 from tvm_practice.tvm_export.writing import write_json
 from tvm_practice.viz.tables import with_interval
+from tvm_practice.wording import number_of
 
 if TYPE_CHECKING:
     from tvm_practice.icd.search import Variant
@@ -185,7 +186,7 @@ def measure_pytorch(
         if record.reason:
             say(f"torch.compile: {record.reason}; the eager model is measured")
     elif pipeline.mode == "iterative":
-        say(f"searching, {pipeline.rounds} rounds a choice")
+        say(f"searching, {number_of(pipeline.rounds, 'round')} a choice")
         for choice in search.choices(threads):
             chosen, step = search.try_choice(
                 choice,
@@ -199,7 +200,10 @@ def measure_pytorch(
             say(f"  {choice.name}: {_outcome(step)}")
 
     run_chosen = search.runnable(chosen, loaded)
-    say(f"measuring, {measure.warmup} calls to warm up, {measure.repeats} samples")
+    say(
+        f"measuring, {number_of(measure.warmup, 'call')} to warm up, "
+        f"{number_of(measure.repeats, 'sample')}"
+    )
     if chosen is eager:
         latency = sample_latency(run_eager, warmup=measure.warmup, repeats=measure.repeats)
         return record, latency, latency
@@ -275,7 +279,7 @@ def measure_tvm(
     Never raises for a failure there: the answer's status and reason say it.
     """
     tuner, trials = planned.tuner, planned.tuning_trials
-    how = f"{tuner}, {trials} trials" if tuner else "untuned"
+    how = f"{tuner}, {number_of(trials, 'trial')}" if tuner else "untuned"
     say(f"TVM: engine {planned.engine}, target {planned.target}, {how}")
     try:
         if request.tuning_log is not None:

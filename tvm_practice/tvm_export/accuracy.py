@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 
+from tvm_practice.wording import number_of
+
 
 def accuracy(outputs: Sequence[np.ndarray], exact: Sequence[np.ndarray]) -> dict[str, Any]:
     """Compares all outputs of one run with exact ones.
@@ -25,7 +27,7 @@ def accuracy(outputs: Sequence[np.ndarray], exact: Sequence[np.ndarray]) -> dict
         ValueError: another number of outputs, or an output of another shape.
     """
     if len(outputs) != len(exact):
-        raise ValueError(f"{len(outputs)} outputs, the reference has {len(exact)}")
+        raise ValueError(f"{number_of(len(outputs), 'output')}, the reference has {len(exact)}")
     cosines, errors, agreeing, rows, divergence = [1.0], [0.0], 0, 0, 0.0
     for index, (got, want) in enumerate(zip(outputs, exact, strict=True)):
         if got.shape != want.shape:

@@ -12,6 +12,7 @@ from torch import nn
 from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.inputs import Input
 from tvm_practice.tvm_export.nested import flattened, mapped, require_dense, require_open
+from tvm_practice.wording import number_of
 
 
 @dataclass(frozen=True)
@@ -126,7 +127,9 @@ def _dynamic(
 ) -> tuple[dict[int, str], ...]:
     """Of each tensor, the axes whose extent has a name. Raises BadInput for another shape."""
     if len(shapes) != len(tensors):
-        raise BadInput(f"input_shapes names {len(shapes)} inputs, the example has {len(tensors)}")
+        raise BadInput(
+            f"input_shapes names {number_of(len(shapes), 'input')}, the example has {len(tensors)}"
+        )
     for (name, shape), tensor in zip(shapes.items(), tensors, strict=True):
         given = [
             extent if isinstance(wanted, str) else wanted

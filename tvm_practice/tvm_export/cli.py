@@ -13,6 +13,7 @@ import click
 
 from tvm_practice.engines import EngineUnavailable, PlainError, RemoteError
 from tvm_practice.engines.command_line import Command
+from tvm_practice.wording import number_of
 
 if TYPE_CHECKING:
     from pydantic import ValidationError
@@ -109,7 +110,7 @@ def example_of(shapes: Sequence[str], dtypes: Sequence[str]) -> list[dict[str, A
     if not shapes:
         return None
     if len(dtypes) not in (0, 1, len(shapes)):
-        raise BadInput(f"{len(dtypes)} types for {len(shapes)} inputs")
+        raise BadInput(f"{len(dtypes)} types for {number_of(len(shapes), 'input')}")
     types = dtypes if len(dtypes) == len(shapes) else (*dtypes, None)[:1] * len(shapes)
     example = []
     for text, dtype in zip(shapes, types, strict=True):

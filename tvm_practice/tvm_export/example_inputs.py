@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from tvm_practice.tvm_export.errors import BadInput
+from tvm_practice.wording import number_of
 
 if TYPE_CHECKING:
     import torch
@@ -107,8 +108,8 @@ def completed(
     for name, shape in named[len(given) :] if given else ():
         if not _takes(module, name):
             raise BadInput(
-                f"input_shapes names {len(named)} inputs, the example has {len(given)}, and "
-                f"the model takes no {name}"
+                f"input_shapes names {number_of(len(named), 'input')}, the example has "
+                f"{len(given)}, and the model takes no {name}"
             )
         if open_extents := [each for each in shape if isinstance(each, str)]:
             raise BadInput(

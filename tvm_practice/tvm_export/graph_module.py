@@ -11,6 +11,7 @@ from tvm_practice.measure import LatencyMeasurer
 from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.inputs import Input, disagreement, require
 from tvm_practice.tvm_export.tuners.history import MadeBy
+from tvm_practice.wording import number_of
 
 
 class Runner(Protocol):
@@ -141,7 +142,9 @@ class GraphModule:
         if not all(isinstance(each, Place) for each in self.arguments):
             inputs = self._laid_flat(inputs)
         if len(inputs) != len(self.input_names):
-            raise TypeError(f"{len(inputs)} inputs given, the model has {len(self.input_names)}")
+            raise TypeError(
+                f"{number_of(len(inputs), 'input')} given, the model has {len(self.input_names)}"
+            )
         for position, value in enumerate(inputs):
             self.set_input(position, value)
         self.run()

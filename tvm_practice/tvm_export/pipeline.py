@@ -24,6 +24,7 @@ from tvm_practice.tvm_export.errors import OTHER_TVM, BadInput, DoesNotCompile
 from tvm_practice.tvm_export.export import Export
 from tvm_practice.tvm_export.request import ExportRequest
 from tvm_practice.tvm_export.run_time_checks.extents import OpenExtents, open_extents
+from tvm_practice.wording import number_of
 
 Request = ExportRequest | Mapping[str, Any]
 Seen = Callable[[Export], None]
@@ -143,7 +144,7 @@ def export_variants(
     made: list[tuple[Export, dict[str, Any]]] = []
     default = None
     for tuner in (None, *(each for each in _tuners(imported) if tuners is None or each in tuners)):
-        trials = f", {request.tuning_trials} trials" if tuner else ""
+        trials = f", {number_of(request.tuning_trials, 'trial')}" if tuner else ""
         print(f"\n{loaded.engine}: {_name(tuner)}{trials}", flush=True)
         export, failure = _attempt(_variant, replace(imported, tuner=tuner, default=default))
         variants.append({"tuner": tuner, **failure})

@@ -40,6 +40,7 @@ from tvm_practice.tvm_export.tuners.finals import fastest_records, schedule_defa
 from tvm_practice.tvm_export.tuners.history import MadeBy
 from tvm_practice.tvm_export.tuners.records import exclusively, require_own
 from tvm_practice.tvm_export.tuners.search import searching
+from tvm_practice.wording import number_of
 
 TUNERS = ("metaschedule",)
 # Of the comparison of the tuned with the untuned model.
@@ -86,8 +87,8 @@ def tune(export: Export) -> Export:
         "records_kept": kept,
         "records_slower_than_default": slower,
         "records_stayed": kept > 0,
-        "note": f"{len(tasks)} tasks with {sum(tasks):.0%} of the untuned model's time were "
-        f"tuned; for {kept} the best record was faster than the default schedule, for "
+        "note": f"tuned {number_of(len(tasks), 'task')} with {sum(tasks):.0%} of the untuned "
+        f"model's time; for {kept} the best record was faster than the default schedule, for "
         f"{slower} it was not and the default stayed",
     }
     return replace(

@@ -27,6 +27,7 @@ from tvm_practice.tvm_export.tuners.history import MadeBy
 from tvm_practice.tvm_export.tuners.records import exclusively, require_own
 from tvm_practice.tvm_export.tuners.remote import require_server
 from tvm_practice.tvm_export.tuners.search import searching
+from tvm_practice.wording import number_of
 
 TUNERS = ("autotvm", "ansor")
 
@@ -76,8 +77,8 @@ def _autotvm(export: Export, log: Path, before: int) -> Export:
         "records_kept": kept,
         "records_slower_than_default": slower,
         "records_stayed": kept > 0,
-        "note": f"{len(tasks)} tasks; for {kept} the best record was faster than TOPI's "
-        f"fallback configuration, for {slower} it was not and the fallback stayed",
+        "note": f"{number_of(len(tasks), 'task')}; for {kept} the best record was faster than "
+        f"TOPI's fallback configuration, for {slower} it was not and the fallback stayed",
     }
     best = [*found.faster, *found.slower]
     return replace(
@@ -122,8 +123,8 @@ def _ansor(export: Export, log: Path, before: int) -> Export:
     tuning = summary(ansor_tuner.history(log), before) | {
         "tasks": len(tasks),
         "records_stayed": True,
-        "note": f"{len(tasks)} tasks; Ansor's schedules replace TOPI's even where they are "
-        "slower, so a small budget can lose to the untuned build",
+        "note": f"{number_of(len(tasks), 'task')}; Ansor's schedules replace TOPI's even where "
+        "they are slower, so a small budget can lose to the untuned build",
     }
     return replace(
         export,

@@ -18,6 +18,7 @@ import numpy as np
 
 from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.run_time_checks.divisors import ERROR, DividedByZero
+from tvm_practice.wording import number_of
 
 # The virtual machine's words where a `match_cast` does not hold.
 _OTHER_EXTENT = re.compile(
@@ -89,7 +90,9 @@ class RelayRunner:
         given = {f"input_{position}": value for position, value in enumerate(inputs)}
         missing = sorted(self._inputs.keys() - given.keys())
         if missing:
-            raise ValueError(f"{len(given)} inputs given; {', '.join(missing)} missing")
+            raise ValueError(
+                f"{number_of(len(given), 'input')} given; {', '.join(missing)} missing"
+            )
         for name, (shape, dtype) in self._inputs.items():
             value = given[name]
             if value.shape != shape or str(value.dtype) != dtype:
@@ -171,7 +174,9 @@ class RelaxRunner:
         import tvm
 
         if len(inputs) != self._arity:
-            raise ValueError(f"{len(inputs)} inputs given, the model takes {self._arity}")
+            raise ValueError(
+                f"{number_of(len(inputs), 'input')} given, the model takes {self._arity}"
+            )
         self._inputs = [tvm.runtime.tensor(value, self._device) for value in inputs]
 
     def run(self) -> None:

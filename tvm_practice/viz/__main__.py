@@ -12,6 +12,7 @@ from tvm_practice.engines.command_line import Group
 from tvm_practice.viz import chosen
 from tvm_practice.viz.explorer.command import explore
 from tvm_practice.viz.ranking.command import rank
+from tvm_practice.wording import number_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -190,7 +191,7 @@ def steps(size: int, figures: Path | None, save: Path | None, out: Path | None) 
     if save is not None:
         save.write_text(json.dumps(measured, indent=1) + "\n", encoding="utf-8")
     if out is not None:
-        title = f"A matmul in {len(rates)} steps: GFLOP/s, and the memory each touches"
+        title = f"A matmul in {number_of(len(rates), 'step')}: GFLOP/s, and the memory each touches"
         windows = chosen.default("step_windows")()
         said = chosen.default("steps_said")()
         _write(out, standalone(steps_svg(windows, rates, said, title=title)))

@@ -18,6 +18,7 @@ from tvm_practice.viz.tables import (
     median,
     results_table,
 )
+from tvm_practice.wording import number_of
 
 if TYPE_CHECKING:
     from rich.table import Table
@@ -28,7 +29,7 @@ _MOST_OPERATORS = 12  # of a profile that the page shows
 
 def table(report: Report) -> "Table":
     """The rows of a report, each beside eager as it was timed in turns with that row."""
-    title = f"{report.model}, {_parameters(report)}, {report.threads} threads"
+    title = f"{report.model}, {_parameters(report)}, {number_of(report.threads, 'thread')}"
     return results_table(title, _HEADINGS, [_cells(report)])
 
 
@@ -69,7 +70,7 @@ def write_page(compared: Comparison, out: Path) -> Path:
     ]
     facts = [
         _parameters(report),
-        f"{report.threads} threads",
+        f"{number_of(report.threads, 'thread')}",
         str(report.environment["date"]),
         str(report.environment["processor"]),
     ]

@@ -4,6 +4,7 @@ from collections.abc import Sequence
 from html import escape
 
 from tvm_practice.viz.loop_nest import Loop, Node, Statement
+from tvm_practice.wording import number_of
 
 _ROW = 24  # height of a line, pixels
 _PAD = 7
@@ -74,7 +75,7 @@ def _box(
     parts.insert(
         at,
         f'<g class="loop {node.kind}{" changed" if thick else ""}"><title>{escape(header)}: '
-        f"{meaning}; its body runs {times:,} times</title>"
+        f"{meaning}; its body runs {number_of(times, 'time')}</title>"
         f'<rect x="{x}" y="{y}" width="{width}" height="{bottom - y}" rx="4" fill="none" '
         f'stroke="{colour}" stroke-width="{2.5 if thick else 1}"/>'
         f'<rect x="{x}" y="{y}" width="{width}" height="{_ROW - 3}" rx="4" fill="{colour}" '

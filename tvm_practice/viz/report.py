@@ -13,6 +13,7 @@ from typing import Any, Literal
 
 from tvm_practice.tvm_export.artifacts.schema import RatioRecord
 from tvm_practice.tvm_export.writing import write_whole
+from tvm_practice.wording import number_of
 
 _MOST_OPERATORS = 60  # of a graph that are drawn
 
@@ -277,8 +278,9 @@ def tuning_section(lanes: Sequence[Mapping[str, Any]]) -> Section | None:
         Block(
             "picture",
             svg=best_svg(histories, flop=flop, title="Best so far", levels=levels),
-            caption=f"The best schedule so far of a {size}³ matmul, {trials} trials per tuner, by "
-            "trial and by second. A cross is a trial that failed.",
+            caption=f"The best schedule so far of a {size}³ matmul, "
+            f"{number_of(trials, 'trial')} per tuner, by trial and by second. A cross is a trial "
+            "that failed.",
         ),
         Block(
             "picture",

@@ -17,6 +17,7 @@ from typing import Any
 
 from tvm_practice.tvm_export.peak import best_seconds, peak_gflops
 from tvm_practice.viz.drawing import new_figure, style, to_svg
+from tvm_practice.wording import number_of
 
 _MEMORY_BYTES = 256 << 20  # at the least; four times the last cache where that is more
 
@@ -191,7 +192,7 @@ def roofline_svg(
         axes.set_xscale("log")
         axes.set_yscale("log")
         axes.set_xlabel(intensity_label)
-        axes.set_ylabel(rate_label or f"GFLOP/s, {limits.threads} threads")
+        axes.set_ylabel(rate_label or f"GFLOP/s, {number_of(limits.threads, 'thread')}")
         axes.grid(which="major")
         return to_svg(figure, title=title)
 

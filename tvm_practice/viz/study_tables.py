@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING, Any
 from rich import box
 from rich.table import Table
 
+from tvm_practice.wording import number_of
+
 if TYPE_CHECKING:
     from tvm_practice.viz.access_picture import Window
 
@@ -48,7 +50,7 @@ def access_table(windows: "Mapping[str, Window]") -> Table:
                 trace.buffer.name,
                 str(len(set(trace.lines().tolist()))),
                 strides,
-                f"{again.max()} lines" if again.size else "",
+                f"{number_of(again.max(), 'line')}" if again.size else "",
             )
         table.add_section()
     return table

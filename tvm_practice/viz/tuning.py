@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from tvm_practice.tvm_export.tuners.history import Trial, best_so_far
 from tvm_practice.viz.drawing import new_figure, style, to_svg
+from tvm_practice.wording import number_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -111,7 +112,8 @@ def distribution_svg(histories: Mapping[str, Sequence[Trial]], *, flop: float, t
             valid = [trial for trial in trials if trial.seconds is not None]
             failed = len(trials) - len(valid)
             labels.append(
-                f"{tuner}\n{len(valid)} trials" + (f", {failed} failed" if failed else "")
+                f"{tuner}\n{number_of(len(valid), 'trial')}"
+                + (f", {failed} failed" if failed else "")
             )
             if not valid:
                 continue
@@ -186,7 +188,7 @@ def tasks_svg(histories: Mapping[str, Sequence[Trial]], *, title: str) -> str:
             if failed:
                 axes.plot(failed, [1] * len(failed), "x", color="#8a8f98", clip_on=False)
             axes.set_yscale("log")
-            axes.set_title(f"{tuner}: {len(best)} tasks", fontsize=9)
+            axes.set_title(f"{tuner}: {number_of(len(best), 'task')}", fontsize=9)
             axes.set_xlabel("trial")
             axes.grid(axis="y")
         panels[0].set_ylabel("time / best of the task")

@@ -23,7 +23,7 @@ def test_the_model_has_something_to_choose() -> None:
 
 
 def test_too_few_trials_for_the_tasks() -> None:
-    with pytest.raises(ValueError, match="3 trials are too few for 4 tasks"):
+    with pytest.raises(ValueError, match="3 trials cannot cover 4 tasks"):
         trials_per_round(3, 4)
 
 

@@ -34,6 +34,7 @@ from tvm_practice.course.products import expect_product
 from tvm_practice.course.simulated_machine import Machine, pair, scripted
 from tvm_practice.engines import CLASSIC, CURRENT, host_target
 from tvm_practice.viz.loop_nest import loop_nest, paths
+from tvm_practice.wording import number_of
 
 PHASE = Phase(
     number=3,
@@ -150,13 +151,13 @@ def check_time_function(time_function: Callable[..., np.ndarray]) -> None:
     expect(
         len(called) > number * repeats,
         expected=f"{number} calls for each of {repeats} samples, and at least one before them",
-        seen=f"{len(called)} calls",
+        seen=f"{number_of(len(called), 'call')}",
         look="number= and repeat= of time_evaluator",
     )
     expect(
         len(called) <= number * (repeats + 1) + 1,
         expected=f"no more than {number} calls for each of {repeats} samples, and one before them",
-        seen=f"{len(called)} calls",
+        seen=f"{number_of(len(called), 'call')}",
         look="min_repeat_ms of time_evaluator, which repeats the calls more often: leave it out",
     )
     _expect_milliseconds(samples, number)
@@ -324,7 +325,7 @@ def check_sample_latency(sample_latency: Callable[..., np.ndarray]) -> None:
         expect(
             len(machine.calls) == warmup + repeats,
             expected=f"{warmup} + {repeats} calls for warmup={warmup}, repeats={repeats}",
-            seen=f"{len(machine.calls)} calls",
+            seen=f"{number_of(len(machine.calls), 'call')}",
             look="the calls in each of the two loops, and their number",
         )
         expect(

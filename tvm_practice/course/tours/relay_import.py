@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from tvm_practice.course.steps import Steps
 from tvm_practice.course.tours.printing import number_table, say, show_comparison
+from tvm_practice.wording import number_of
 
 if TYPE_CHECKING:
     from tvm_practice.measure import Comparison
@@ -52,7 +53,7 @@ def _study(
         how, record, compile_model = "torch.export", "exported_operators", _compile_current
     recorded = getattr(steps.chapter, record)(model, example)
     kinds = ", ".join(f"{count} {kind}" for kind, count in recorded.most_common())
-    say(f"\n{name}: {how} records {recorded.total()} operators: {kinds}.")
+    say(f"\n{name}: {how} records {number_of(recorded.total(), 'operator')}: {kinds}.")
     figures, runner = compile_model(steps, name, model, example)
     if runner is None:
         return figures
@@ -241,7 +242,8 @@ def _print_latency(name: str, comparison: "Comparison") -> None:
     from tvm_practice import engines
 
     count = len(comparison.latency["PyTorch"].samples_ms)
-    title = f"{name}: latency, {engines.thread_count()} threads each, {count} calls in turn"
+    threads = number_of(engines.thread_count(), "thread")
+    title = f"{name}: latency, {threads} each, {number_of(count, 'call')} in turn"
     table = number_table("", "median, ms", "p90, ms", "ratio", title=title)
     table.add_column("95% interval")
     for who, latency in comparison.latency.items():

@@ -6,6 +6,7 @@ import time
 from pathlib import Path
 
 from tvm_practice.measure import Comparison, Latency, Meter, paired_ratio, quiesce
+from tvm_practice.wording import number_of
 
 # A call's worker threads spin for a while in case another call comes; the other process waits.
 _IDLE_SECONDS = 0.3
@@ -77,7 +78,7 @@ def compare_calls(
         child.stdin.close()
     disturbance = meter.disturbance()
     kept = {name: each[warmup:] for name, each in times.items()}
-    sample = f"the last of {calls} calls in a row"
+    sample = f"the last of {number_of(calls, 'call')} in a row"
     return Comparison(
         "Python",
         {name: Latency(tuple(each), warmup, sample, disturbance) for name, each in kept.items()},

@@ -14,6 +14,8 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
+from tvm_practice.wording import number_of
+
 Size: TypeAlias = Literal["full", "quick"]
 EPSILON = 1e-5  # of layer_norm, added to the variance
 
@@ -54,7 +56,7 @@ def _mlp(rows: int, width: int, hidden: int) -> Problem:
         "w2": (hidden, width),
         "b2": (width,),
     }
-    return Problem(shapes, (rows, width), f"{rows} rows, {width}→{hidden}→{width}")
+    return Problem(shapes, (rows, width), f"{number_of(rows, 'row')}, {width}→{hidden}→{width}")
 
 
 def _attention(heads: int, tokens: int, width: int) -> Problem:

@@ -6,6 +6,8 @@ them before their cost model has learned from the first, which makes them random
 
 from collections.abc import Sequence
 
+from tvm_practice.wording import number_of
+
 _MOST_IN_A_ROUND = 16
 _LEAST_TO_LEARN_FROM = 4
 # A task of a model needs a few trials to gain anything; the last of its time is worth none.
@@ -25,7 +27,9 @@ def trials_per_round(trials: int, tasks: int = 1) -> int:
         tasks: how many share them.
     """
     if trials < tasks:
-        raise ValueError(f"{trials} trials are too few for {tasks} tasks: each needs one")
+        raise ValueError(
+            f"{number_of(trials, 'trial')} cannot cover {number_of(tasks, 'task')}: each needs one"
+        )
     share = trials // tasks
     most = min(_MOST_IN_A_ROUND, share // 2 if share // 2 >= _LEAST_TO_LEARN_FROM else share)
     return min(range((most + 1) // 2, most + 1), key=lambda size: (-trials % size, -size))

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any, Literal
 
 from tvm_practice.tvm_export.errors import NothingMeasured
+from tvm_practice.wording import number_of
 
 # What made a function: a tuner's record; a default schedule; or one that replaced a slower record.
 MadeBy = Literal["record", "rule", "fallback"]
@@ -129,7 +130,9 @@ def nothing_measured(tuner: str, trials: int, errors: Counter[str]) -> str:
     """The message of NothingMeasured."""
     if trials == 0:
         return f"{tuner} measured nothing: it tried no schedule"
-    reasons = "; ".join(f"{count} times: {reason}" for reason, count in errors.most_common(3))
+    reasons = "; ".join(
+        f"{number_of(count, 'time')}: {reason}" for reason, count in errors.most_common(3)
+    )
     return f"{tuner} measured nothing: all of its {trials} trials failed ({reasons})"
 
 

@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 from tvm_practice.tvm_export.errors import NothingMeasured
 from tvm_practice.tvm_export.tuners.history import nothing_measured
 from tvm_practice.tvm_export.tuners.search import going
+from tvm_practice.wording import number_of
 
 # Without a terminal a line is printed this many times in a run.
 _LINES = 4
@@ -132,7 +133,7 @@ class Progress:
         left = max(self.trials - self.done, 0) * spent / self.done
         failed = f", {self.errors.total()} failed" if self.errors else ""
         print(
-            f"{self.tuner}: {self.done} of {self.trials} trials{failed}, "
+            f"{self.tuner}: {self.done} of {number_of(self.trials, 'trial')}{failed}, "
             f"best {self.best_gflops:.1f} GFLOP/s, {left:.0f} s left",  # within 80 columns
             flush=True,
         )

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from tvm_practice.viz import chosen
+from tvm_practice.wording import number_of
 
 _MOST_TASKS = 4  # on a page
 
@@ -60,7 +61,10 @@ def explore(
     makers = _makers(what, size, mine, records, task)
     for name, make in makers.items():
         if records is not None and len(found) == _MOST_TASKS:
-            click.echo(f"{len(makers) - len(found)} tasks left out; --task NAME chooses", err=True)
+            click.echo(
+                f"{number_of(len(makers) - len(found), 'task')} left out; --task NAME chooses",
+                err=True,
+            )
             break
         made = chosen.made(name, functools.partial(explored, name, make))
         if made is not None:

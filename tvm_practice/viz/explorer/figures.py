@@ -9,6 +9,7 @@ from tvm_practice.viz.cache import USUAL_TLB, machine_caches, simulate_touches
 from tvm_practice.viz.explorer.tir_lines import Lines
 from tvm_practice.viz.reuse import median, reuse_histograms
 from tvm_practice.viz.strides import Touch, touches
+from tvm_practice.wording import number_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -81,7 +82,7 @@ def notes(lines: Lines) -> dict[int, str]:
             prod(size for tag, size in sizes.items() if tag.startswith(kind))
             for kind in ("blockIdx", "threadIdx")
         )
-        said[min(said)] += f"; {blocks} blocks of {threads} threads"
+        said[min(said)] += f"; {number_of(blocks, 'block')} of {number_of(threads, 'thread')}"
     return said
 
 
@@ -92,7 +93,8 @@ def coverage(iterations: int, threads: int) -> str:
     idle = f", {threads - busy} without work" if busy < threads else ""
     least = iterations - each * (busy - 1)
     share = str(each) if least == each else f"{least} to {each}"
-    return f"# {iterations} iterations on {threads} threads: {share} each{idle}"
+    found = f"{number_of(iterations, 'iteration')} on {number_of(threads, 'thread')}"
+    return f"# {found}: {share} each{idle}"
 
 
 def _gathers(lines: Lines) -> list[int]:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from tvm_practice.viz import chosen
+from tvm_practice.wording import number_of
 
 if TYPE_CHECKING:
     from tvm_practice.viz.ranking.study import Study
@@ -115,7 +116,7 @@ def _print(study: "Study") -> None:
             )
     click.echo(
         f"Kendall's tau of {len(order)} schedules of {study.times.size}³, seed {study.times.seed}, "
-        f"{study.times.rounds} rounds:\n"
+        f"{number_of(study.times.rounds, 'round')}:\n"
         f"  misses and time         {study.misses_alone}\n"
         f"  innermost loop and time {study.innermost}\n"
         f"  all loops and time      {study.computing}\n"

@@ -25,6 +25,7 @@ from tvm_practice.course.tuning_logs import autotvm_log, autotvm_task, classic_n
 from tvm_practice.engines import CLASSIC
 from tvm_practice.tvm_export.errors import NothingMeasured
 from tvm_practice.viz.loop_nest import format_nest
+from tvm_practice.wording import number_of
 
 
 def _demonstrate_tune_autotvm(tune_autotvm: Callable[..., None]) -> str:
@@ -147,7 +148,7 @@ def _expect_search_of(tune_autotvm: Callable[..., None], task: Any, trials: int)
             lines == wanted,
             expected=f"{len(wanted)} records in the log after {len(wanted)} trials, of which the "
             "second failed",
-            seen=f"{len(lines)} records",
+            seen=f"{number_of(len(lines), 'record')}",
             look="callbacks=[autotvm.callback.log_to_file(log), ...] of tune(): each record",
         )
     _expect_xgb_tuner(made, searches, trials)  # of a search that measured nothing, too

@@ -38,6 +38,7 @@ from tvm_practice.engines import CURRENT, host_target
 from tvm_practice.tvm_export.errors import NothingMeasured
 from tvm_practice.tvm_export.running import run_relax
 from tvm_practice.viz.loop_nest import format_nest, loop_nest, paths
+from tvm_practice.wording import number_of
 
 
 def _demonstrate_space(metaschedule_space: Callable[..., None]) -> str:
@@ -233,8 +234,8 @@ def _expect_fused_tiles(schedule: Any) -> None:
     expect(
         not parallel or any(loop.same_as(each) for loop in parallel for each in fused),
         expected="the outer tile loops fused, and the fused loop parallel",
-        seen=f"{len(fused)} calls of schedule.fuse with several loops, {len(parallel)} of "
-        "schedule.parallel",
+        seen=f"{number_of(len(fused), 'call')} of schedule.fuse with several loops, "
+        f"{len(parallel)} of schedule.parallel",
         look="schedule.parallel(schedule.fuse(i_outer, j_outer))",
     )
 

@@ -18,6 +18,7 @@ from tvm_practice.course.products import expect_product
 from tvm_practice.course.tuning_logs import classic_nest, instantiated
 from tvm_practice.engines import CLASSIC, host_target
 from tvm_practice.viz.loop_nest import format_nest
+from tvm_practice.wording import number_of
 
 
 def _mine(matmul_template: Callable[..., Any], sizes: Sequence[int]) -> Any:
@@ -163,7 +164,7 @@ def _expect_matmul_tensors(tensors: Sequence[Any], m: int, n: int, k: int) -> No
     expect(
         len(tensors) == 3,
         expected="the tensors [A, B, C]",
-        seen=f"{len(tensors)} tensors",
+        seen=f"{number_of(len(tensors), 'tensor')}",
         look="the return statement",
     )
 

@@ -26,6 +26,7 @@ from tvm_practice.course.lowering import build_expression
 from tvm_practice.course.nests import accepted
 from tvm_practice.engines import CURRENT, host_target
 from tvm_practice.viz.loop_nest import format_nest, loop_nest, paths
+from tvm_practice.wording import number_of
 
 PHASE = Phase(
     number=6,
@@ -162,7 +163,7 @@ def _expect_one_reduction(tensors: Sequence[Any]) -> None:
     expect(
         int(state.num_outputs) == 2,
         expected="a state of two: the maximum and the sum",
-        seen=f"{state.num_outputs} tensors of {state.name}",
+        seen=f"{number_of(state.num_outputs, 'tensor')} of {state.name}",
         look="the tuple given to the reducer",
     )
     expect(

@@ -28,6 +28,7 @@ from tvm_practice.course.expect import (
 )
 from tvm_practice.engines import CURRENT, host_target
 from tvm_practice.tvm_export.errors import Missing
+from tvm_practice.wording import number_of
 
 PHASE = Phase(
     number=3,
@@ -455,8 +456,8 @@ def _expect_as_given(assembly: str, usual: str) -> None:
     expect(
         assembly == usual,
         expected="the assembly of the module's own loops, as TVM compiles them",
-        seen=f"{len(ours)} lines where that has {len(theirs)}; the first that differs is "
-        f"{(differing or [''])[0].strip()!r}",
+        seen=f"{number_of(len(ours), 'line')} where that has {len(theirs)}; the first that "
+        f"differs is {(differing or [''])[0].strip()!r}",
         look="schedules and pass contexts of your own: the module has its schedule already",
     )
 

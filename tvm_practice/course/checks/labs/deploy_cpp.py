@@ -21,6 +21,7 @@ from tvm_practice.tvm_export.cpp import describe_main
 from tvm_practice.tvm_export.errors import DoesNotCompile, Missing
 from tvm_practice.viz.graph import graph
 from tvm_practice.viz.loop_nest import loop_nest, paths
+from tvm_practice.wording import number_of
 
 PHASE = Phase(
     number=2,
@@ -156,7 +157,8 @@ def check_export_model(export_model: Function) -> None:
     expect(
         len(given) == 1 and "matmul" in str(getattr(given[0], "script", str)()),
         expected="`ends` is called once, with the imported IRModule",
-        seen=f"{len(given)} calls, with {', '.join(type(each).__name__ for each in given)}",
+        seen=f"{number_of(len(given), 'call')}, with "
+        f"{', '.join(type(each).__name__ for each in given)}",
         look=look,
     )
     expect(

@@ -35,6 +35,7 @@ from tvm_practice.labs.simulated_tiles import (
     run_simulated,
 )
 from tvm_practice.viz.loop_nest import Loop, format_nest, loop_nest, paths
+from tvm_practice.wording import number_of
 
 PHASE = Phase(
     number=8,
@@ -1195,7 +1196,7 @@ def _expect_order(calls: Sequence[str], products: int, steps: int) -> None:
         expect(
             calls.count(name) == count,
             expected=f"{count} times {name}: {products} times 16 rows, {steps} times 32 of k",
-            seen=f"{calls.count(name)} times",
+            seen=f"{number_of(calls.count(name), 'time')}",
             look="the loop around each instruction",
         )
 

@@ -26,6 +26,7 @@ import numpy as np
 from tvm_practice.course.catalog import Phase
 from tvm_practice.course.expect import draw_distinct, expect, expect_close, fail, fresh_rng
 from tvm_practice.engines import CURRENT, host_target
+from tvm_practice.wording import number_of
 
 if TYPE_CHECKING:
     from tvm_practice.farm.local import LocalFarm
@@ -623,7 +624,7 @@ def _expect_measured(measure_remotely: Function) -> None:
     expect(
         len(calls) == 1,
         expected="main called once for the output, before time_evaluator calls it for the time",
-        seen=f"{len(calls)} calls" if calls else "time_evaluator alone called it",
+        seen=f"{number_of(len(calls), 'call')}" if calls else "time_evaluator alone called it",
         look='module["main"](*tensors, output)',
     )
 
@@ -1046,21 +1047,22 @@ def check_survive_lost_worker(survive_lost_worker: Function) -> None:
     expect(
         runner.runs[wrong] == 1,
         expected="a trial that failed by its own fault is run once",
-        seen=f"run {runner.runs[wrong]} times; its error: {_Scripted.WRONG.splitlines()[-1]}",
+        seen=f"run {number_of(runner.runs[wrong], 'time')}; its error: "
+        f"{_Scripted.WRONG.splitlines()[-1]}",
         look="is_lost(result.error_msg)",
     )
     expect(
         runner.runs[hopeless] <= 3,
         expected="a trial that loses every worker is given up after 3 attempts",
-        seen=f"it was run {runner.runs[hopeless]} times"
+        seen=f"it was run {number_of(runner.runs[hopeless], 'time')}"
         + (": it crashes what it is sent to" if runner.runs[hopeless] > 4 else ""),
         look="the number of attempts in the loop",
     )
     expect(
         (runner.runs[lost], runner.runs[twice], runner.runs[hopeless]) == (2, 3, 3),
         expected="a trial whose worker was lost is run again, up to 3 times in all",
-        seen=f"lost once: run {runner.runs[lost]} times; lost twice: {runner.runs[twice]}; "
-        f"lost each time: {runner.runs[hopeless]}",
+        seen=f"lost once: run {number_of(runner.runs[lost], 'time')}; lost twice: "
+        f"{runner.runs[twice]}; lost each time: {runner.runs[hopeless]}",
         look="the trials that are left for the next attempt",
     )
     _expect_no_more_than_needed(runner, [each for each in range(count) if losing[each] == 0])
@@ -1142,7 +1144,7 @@ def _expect_attempts_counted(survive_lost_worker: Function) -> None:
             runner.runs == [1, attempts],
             expected=f"with attempts={attempts} a trial whose worker is always lost is run "
             f"{attempts} times, the other one once",
-            seen=f"{runner.runs[1]} and {runner.runs[0]} times",
+            seen=f"{runner.runs[1]} and {number_of(runner.runs[0], 'time')}",
             look="`attempts`: the most runs of a trial, including the first",
         )
     for count in (1, 3, int(fresh_rng().integers(8, 16))):
@@ -1372,7 +1374,7 @@ def _expect_a_row_per_count(predict: Function, seconds: float) -> None:
         seen == counts,
         expected=f"a row for each of the {len(counts)} counts {counts[:6]} and so on, in their "
         "order",
-        seen=f"{len(seen)} rows, of {seen[:6]} and so on",
+        seen=f"{number_of(len(seen), 'row')}, of {seen[:6]} and so on",
         look="the loop over counts: neither sorted nor made unique",
     )
     first = predict(_stages(run=seconds), counts)

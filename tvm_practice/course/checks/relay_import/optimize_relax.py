@@ -29,6 +29,7 @@ from tvm_practice.course.imported_models import (
 from tvm_practice.course.products import matmul_function
 from tvm_practice.engines import CURRENT
 from tvm_practice.viz.graph import format_graph, graph
+from tvm_practice.wording import number_of
 
 
 @PHASE.exercise(
@@ -88,7 +89,7 @@ def check_optimize_relax(optimize_relax: Callable[..., Any]) -> None:
         any({"conv2d", "relu"} <= set(names) for names in together)
         and any({"matmul", "add"} <= set(names) for names in together),
         expected="one PrimFunc from convolution to ReLU, one for the linear layer and its bias",
-        seen=f"{len(operators.calls)} operators became {len(shown.calls)} calls: "
+        seen=f"{len(operators.calls)} operators became {number_of(len(shown.calls), 'call')}: "
         f"{', '.join(shown.kernels)}",
         look=_unfused(together),
     )
@@ -98,7 +99,7 @@ def check_optimize_relax(optimize_relax: Callable[..., Any]) -> None:
     expect(
         not moved,
         expected="the operators in the layout that was imported",
-        seen=f"{len(moved)} calls of {', '.join(sorted(set(moved)))}",
+        seen=f"{number_of(len(moved), 'call')} of {', '.join(sorted(set(moved)))}",
         look="passes beside the eight, such as ConvertLayout",
     )
     expect_as_pytorch(

@@ -27,6 +27,7 @@ from tvm_practice.course.imported_models import (
 )
 from tvm_practice.engines import CLASSIC
 from tvm_practice.viz.graph import format_graph, graph
+from tvm_practice.wording import number_of
 
 
 @PHASE.exercise(
@@ -73,7 +74,7 @@ def check_optimize_relay(optimize_relay: Callable[..., Any]) -> None:
     expect(
         params.keys() == kept.keys(),
         expected="params left as they were",
-        seen=f"{len(params)} weights of {len(kept)}",
+        seen=f"{number_of(len(params), 'weight')} of {len(kept)}",
         look="the statement that removes or adds an entry of params",
     )
     changed = [name for name, each in kept.items() if not same_elements(params[name], each)]
@@ -390,7 +391,8 @@ def _check_scaled(optimize_relay: Callable[..., Any]) -> None:
     expect(
         not shown.constant_calls,
         expected="the product of weights computed beforehand",
-        seen=f"{len(shown.constant_calls)} calls on constants, {shown.constant_calls[:1]}",
+        seen=f"{number_of(len(shown.constant_calls), 'call')} on constants, "
+        f"{shown.constant_calls[:1]}",
         look="the pass FoldConstant",
     )
     operators = set(shown.operators) - {"multiply", "add", "nn.bias_add"}

@@ -5,6 +5,7 @@ from typing import Any
 
 from tvm_practice.course.steps import Steps
 from tvm_practice.course.tours.printing import number_table, say, show_comparison
+from tvm_practice.wording import number_of
 
 _TOLERANCE = 1e-4
 _EXTERN = "practice.matmul"
@@ -72,7 +73,7 @@ class _Study:
         )
         if own is None:
             return self.figures
-        say(f"\nThe model: {self.layers} layers with the operator, through a trace.")
+        say(f"\nThe model: {number_of(self.layers, 'layer')} with the operator, through a trace.")
         with self.steps.blaming("convert_relay"):
             mod, params = import_relay(self.model, self.example, converters=converters() | own)
             optimized = optimize_relay(mod, params)
@@ -169,7 +170,10 @@ class _Study:
 
     def _import(self, converters: dict[str, Any]) -> Any | None:
         """The model in Relax, its constants folded; None if a converter fails."""
-        say(f"\nThe model: {self.layers} layers with the operator, through torch.export.")
+        say(
+            f"\nThe model: {number_of(self.layers, 'layer')} with the operator, through "
+            "torch.export."
+        )
         with self.steps.blaming("convert_relax"):
             return self._relax(converters)
         return None
@@ -318,7 +322,7 @@ class _Study:
 
     def _time_model(self, runs: dict[str, Callable[[], Any]]) -> None:
         runs["PyTorch"] = lambda: self.model(*self.example)
-        title = f"{self.layers} layers, {self.shape[1]} tokens"
+        title = f"{number_of(self.layers, 'layer')}, {self.shape[1]} tokens"
         self.figures["model"] = self._time(title, runs)
 
     def _time(
@@ -335,7 +339,7 @@ class _Study:
                 runs, baseline=baseline, rounds=50, time_limit=self.seconds
             )
         headings = ("ms", f"time / {baseline}'s", "95% interval")
-        title = f"in turns, {engines.thread_count()} threads each"
+        title = f"in turns, {number_of(engines.thread_count(), 'thread')} each"
         table = number_table(what, *headings, title=title)
         for name, latency in comparison.latency.items():
             value, interval = comparison.ratio[name].cells()

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from tvm_practice.course.steps import Steps
 from tvm_practice.course.tours.printing import cut, number_table, say, show
 from tvm_practice.measure import MIN_ROUNDS
+from tvm_practice.wording import number_of
 
 if TYPE_CHECKING:
     import numpy as np
@@ -189,7 +190,8 @@ def _time(programs: Path, folder: Path, *, rounds: int) -> dict[str, Any]:
     from tvm_practice.labs.native.latency import compare_calls
 
     found = compare_calls(programs / "main", folder, rounds=rounds)
-    title = f"A call, {engines.thread_count()} threads, {rounds} samples each, in turns"
+    threads = number_of(engines.thread_count(), "thread")
+    title = f"A call, {threads}, {number_of(rounds, 'sample')} each, in turns"
     table = number_table("", "median, ms", "p90, ms", "/ Python", "95% interval", title=title)
     for name, latency in found.latency.items():
         value, interval = found.ratio[name].cells()

@@ -15,6 +15,7 @@ from tvm_practice.course.tours.labs.dynamic_artifacts import (
 from tvm_practice.course.tours.labs.dynamic_encoder import show_encoder
 from tvm_practice.course.tours.labs.dynamic_matmuls import show_matmuls
 from tvm_practice.course.tours.printing import say
+from tvm_practice.wording import number_of
 
 # Widths of a chain of layers. No two intermediate tensors have the same size.
 _CHAIN = (256, 1024, 512, 768, 128, 256)
@@ -110,7 +111,7 @@ def _plan_of_a_chain(steps: Steps) -> dict[str, Any]:
         formulas = read_memory(planned, n=1).formulas.values()
         if not formulas:
             raise ValueError(f"{name}: main allocates no storage")
-        say(f"- {name}: {len(formulas)} storages of {', '.join(formulas)} bytes")
+        say(f"- {name}: {number_of(len(formulas), 'storage')} of {', '.join(formulas)} bytes")
         figures[name] = list(formulas)
     say(
         "Sizes in n are reused only where they are the same; with a bound all of them are numbers, "

@@ -7,6 +7,7 @@ from typing import Any
 
 from tvm_practice.course.steps import Steps
 from tvm_practice.course.tours.printing import number_table, say, show, show_code, show_comparison
+from tvm_practice.wording import number_of
 
 Function = Callable[..., Any]
 BITS = (8, 7, 6, 5, 4, 3)
@@ -300,7 +301,7 @@ class _Study:
             comparison = compare_interleaved(
                 runs, baseline="float32, TVM", rounds=100, time_limit=self.seconds
             )
-        title = f"the product alone, in turns, {engines.thread_count()} threads each"
+        title = f"the product alone, in turns, {number_of(engines.thread_count(), 'thread')} each"
         shape = f"{len(x)} x {weight.shape[0]} x {weight.shape[1]}"
         table = number_table(shape, "ms", "ratio", "95% interval", title=title)
         for name, latency in comparison.latency.items():

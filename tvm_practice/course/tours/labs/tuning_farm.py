@@ -17,6 +17,7 @@ from rich.table import Table
 from tvm_practice.course.steps import Steps
 from tvm_practice.course.tours.printing import say, show
 from tvm_practice.farm.stages import Stages
+from tvm_practice.wording import number_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -345,7 +346,10 @@ class _Lab:
         from tvm_practice.farm.local import SilentServer
 
         trials = self._artifacts
-        say(f"\nOf {len(self.farm)} workers one is killed in the middle of {len(trials)} trials:")
+        say(
+            f"\nOf {number_of(len(self.farm), 'worker')} one is killed in the middle of "
+            f"{number_of(len(trials), 'trial')}:"
+        )
         figures: dict[str, Any] = {}
 
         def survive(runner: Any) -> list[Any] | None:

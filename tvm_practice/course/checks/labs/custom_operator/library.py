@@ -12,6 +12,7 @@ from tvm_practice.course.imported_models import expect_left_alone, given_module
 from tvm_practice.engines import CURRENT
 from tvm_practice.tvm_export.quiet import quiet_frontends
 from tvm_practice.viz.graph import format_graph, graph
+from tvm_practice.wording import number_of
 
 
 def _shown_extern(extern_matmul: Callable[..., Any]) -> str:
@@ -323,7 +324,7 @@ def check_offload_linear(offload_linear: Callable[..., Any]) -> None:
     expect(
         len(later) == len(given),
         expected="the linear layers given to the backend that is named, another one this time",
-        seen=f"{len(later)} of {len(given)} functions",
+        seen=f"{len(later)} of {number_of(len(given), 'function')}",
         look="patterns that are kept from an earlier call's backend",
     )
 
@@ -390,7 +391,8 @@ def _expect_linear_offloaded(after: Any, given: Sequence[Any]) -> None:
         left["matmul"] == 3,
         expected="the two products of activations left in the graph, and that of a constant and an "
         "activation",
-        seen=f"{left['matmul']} matmuls left, {len(given)} functions offloaded: {', '.join(names)}",
+        seen=f"{left['matmul']} matmuls left, {number_of(len(given), 'function')} offloaded: "
+        f"{', '.join(names)}",
         look="is_const() for the right operand of relax.matmul: only a weight is constant there"
         if left["matmul"] < 3
         else "a pattern for a product with a bias and one for a product without",

@@ -14,6 +14,7 @@ from tvm_practice.course.expect import expect, expect_close, fail, fresh_rng
 from tvm_practice.engines import CURRENT
 from tvm_practice.tvm_export.quiet import quiet_frontends
 from tvm_practice.viz.graph import format_graph
+from tvm_practice.wording import number_of
 
 
 def _kernel(shape: tuple[int, ...], eps: float) -> Any:
@@ -130,7 +131,7 @@ def _expect_kernels(module: Any, kept: dict[str, str]) -> None:
     expect(
         len(kernels) == 4 and calls == 5,
         expected="five calls of four kernels: equal functions are added to the module once",
-        seen=f"{calls} calls of PrimFuncs, {len(kernels)} PrimFuncs",
+        seen=f"{number_of(calls, 'call')} of PrimFuncs, {number_of(len(kernels), 'PrimFunc')}",
         look='block_builder.add_func(func, "rms_norm_gate") and relax.call_tir',
     )
     for attribute, wanted, why in (

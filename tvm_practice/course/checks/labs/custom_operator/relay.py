@@ -19,6 +19,7 @@ from tvm_practice.course.expect import draw_distinct, expect, expect_close, fail
 from tvm_practice.engines import CLASSIC
 from tvm_practice.tvm_export.quiet import quiet_frontends
 from tvm_practice.viz.graph import format_graph, graph
+from tvm_practice.wording import number_of
 
 
 def _unscheduled(outputs: Sequence[Any]) -> Any:
@@ -381,7 +382,7 @@ def _check_converted(convert: Callable[..., Any], operator: Any, name: str, give
     expect(
         len(given) == 4 and given[3] == eps,
         expected="the list of inputs as it was",
-        seen=f"{len(given)} inputs in it after the call",
+        seen=f"{number_of(len(given), 'input')} in it after the call",
         look="pop and the like: the list belongs to the frontend",
     )
     expect(

@@ -32,6 +32,7 @@ from tvm_practice.course.nests import expect_no_pragma
 from tvm_practice.engines import CURRENT
 from tvm_practice.tvm_export.rules.cpu.loops import constant
 from tvm_practice.viz.loop_nest import Node, format_nest, loop_nest, paths
+from tvm_practice.wording import number_of
 
 
 @PHASE.exercise(
@@ -99,7 +100,8 @@ def _expect_symbolic(mod: Any, k: int, m: int, rows: Sequence[int] | None = None
     expect(
         len(kernels) == 1 and called == ["relax.call_tir"],
         expected="main calls one PrimFunc with call_tir",
-        seen=f"{len(kernels)} PrimFuncs, and main calls {', '.join(called) or 'nothing'}",
+        seen=f"{number_of(len(kernels), 'PrimFunc')}, and main calls "
+        f"{', '.join(called) or 'nothing'}",
         look="builder.emit_te, which makes a PrimFunc of a tensor expression and calls it",
     )
     found = paths(loop_nest(kernels[0]))
@@ -273,7 +275,7 @@ def check_schedule_dynamic(schedule_dynamic: Function) -> None:
             expect(
                 beyond == 0,
                 expected=f"for n = {n} nothing is written past row {n - 1} of C",
-                seen=f"{beyond} elements behind C were overwritten",
+                seen=f"{number_of(beyond, 'element')} behind C were overwritten",
                 look="the copy of the padded C to C: inlined into another block and moved with "
                 "reverse_compute_at, it loses its bound",
             )

@@ -11,6 +11,7 @@ import numpy as np
 from tvm_practice.course.checks.labs.dynamic_shapes.common import PHASE, Arrays, Function
 from tvm_practice.course.expect import expect, fail, fresh_rng
 from tvm_practice.engines import CURRENT
+from tvm_practice.wording import number_of
 
 
 @PHASE.exercise(
@@ -406,7 +407,7 @@ def _expect_primes(verify_over_range: Function) -> None:
         expect(
             set(errors) == set(tried),
             expected=f"an error for each shape that was tried, of {len(bounds)} extents",
-            seen=f"{len(errors)} errors of {len(set(tried))} shapes",
+            seen=f"{number_of(len(errors), 'error')} of {number_of(len(set(tried)), 'shape')}",
             look="the keys of the dictionary: all extents, however many symbols there are",
         )
         expect(
@@ -483,7 +484,7 @@ def _expect_range(errors: Any, called: Sequence[tuple[int, ...]], bounds: tuple[
     expect(
         len(called) >= 4 + 1 + 6,  # of eight random ones some may coincide with others
         expected="at least eight shapes drawn at random, besides corners and primes",
-        seen=f"{len(called)} calls in all",
+        seen=f"{number_of(len(called), 'call')} in all",
         look="the number of shapes drawn",
     )
     expect(

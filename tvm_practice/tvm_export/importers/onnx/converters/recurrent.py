@@ -10,6 +10,7 @@ import numpy as np
 
 from tvm_practice.tvm_export.importers.converters.recurrent_kernels import direction
 from tvm_practice.tvm_export.importers.onnx.converters.base import Node, constant, dtype_of
+from tvm_practice.wording import number_of
 
 _MOST_STEPS = 256  # that are written out
 _DEFAULTS = {
@@ -108,7 +109,7 @@ class _Layer:
             return whole
         if self.steps > _MOST_STEPS:
             raise self.node.refused(
-                f"with these attributes, {self.steps} steps, more than {_MOST_STEPS}"
+                f"with these attributes, {number_of(self.steps, 'step')}, more than {_MOST_STEPS}"
             )
         self.inputs = self.node.emit(relax.op.matmul(self.x, relax.op.permute_dims(self.weight)))
         self.functions = _functions(self.node, self.activations)
