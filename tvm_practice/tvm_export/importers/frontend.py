@@ -18,6 +18,7 @@ from tvm_practice.tvm_export.importers.decompositions import decompositions
 from tvm_practice.tvm_export.importers.empties import make_empty_results
 from tvm_practice.tvm_export.importers.experts import keep_rows_together
 from tvm_practice.tvm_export.importers.flex_attention import expand_flex_attention
+from tvm_practice.tvm_export.importers.loops import expand_loops
 from tvm_practice.tvm_export.importers.nearest import use_overloads_by_vector
 from tvm_practice.tvm_export.importers.open_extents import known_extent
 from tvm_practice.tvm_export.importers.refusals import (
@@ -57,6 +58,7 @@ def checked_frontend() -> Iterator[None]:
     def decomposed(program: Any, table: Any = None, **settings: Any) -> Any:
         refuse_random(program.graph_module)
         refuse_overlapping(program.graph_module)
+        expand_loops(program)
         expand_flex_attention(program)
         keep_rows_together(program)
         keep_known_counts(program)
