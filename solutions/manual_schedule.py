@@ -205,7 +205,7 @@ def order_packed(schedule: Any, unroll_k: int, rows_first: bool) -> Any:
     k_outer; k_inner of unroll_k iterations (it divides the depth); rows; columns. With
     rows_first, row panels are outermost and in parallel, column panels inside them. T's own
     buffer gets the scope "local". Block "C" copies each tile to C inside the second loop, after
-    k_outer; its columns, if a tile has several, are vectorized. The other loops are serial.
+    k_outer; its columns are vectorized (a single one need not be). The other loops are serial.
 
     Args:
         schedule: a tvm.s_tir.Schedule of the stages, nothing scheduled yet; changed in place.
@@ -235,7 +235,7 @@ def place_copies(schedule: Any, outer: Any, rows_first: bool) -> None:
     Block "B_packed" moves into `outer`: each thread packs a column panel just before all row
     panels use it. Block "A_packed" stays before, its outermost loop parallel. With rows_first A
     and B change places. The last loop of B_packed, its columns, is vectorized either way, even if
-    it has one iteration. The loops of the sum stay as they are.
+    it has one iteration. The other loops of both copies, and those of the sum, stay as they are.
 
     Args:
         schedule: a tvm.s_tir.Schedule as `order_packed` leaves it, changed in place.

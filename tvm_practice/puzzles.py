@@ -98,7 +98,7 @@ def rows_to_threads(schedule: Any) -> None:
 
 
 def columns_to_lanes(schedule: Any) -> None:
-    """Compute a row's elements in the lanes of vector instructions.
+    """Compute a row's elements, all in one loop, in the lanes of vector instructions.
 
     Args:
         schedule: of Y[i, j] = X[i, j] + 1, changed in place.

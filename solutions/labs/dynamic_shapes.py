@@ -51,7 +51,7 @@ def schedule_dynamic(schedule: Any, block: Any, rows: int, columns: int) -> None
 
     Args:
         schedule: a tvm.s_tir.Schedule, changed in place.
-        block: the matmul block, directly under its three loops.
+        block: the matmul block, directly under its three loops; its tensors may have any names.
         rows: rows of a tile, the extent of i_inner, at least 2: tiles of one row need no padding.
         columns: columns of a tile, the extent of j_inner; it divides the extent of j.
     """

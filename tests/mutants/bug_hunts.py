@@ -405,7 +405,7 @@ def lanes_far_apart(schedule):
     return "c"
 
 
-@mutant("guarded_lanes", message="only elements of the output")
+@mutant("guarded_lanes", message="only elements of the output|no access outside")
 def bound_left_out(schedule):
     (i,) = schedule.get_loops(schedule.get_sblock("Y"))
     _, lanes = schedule.split(i, [None, 16], disable_predication=True)
@@ -586,4 +586,18 @@ right_edited(
     "guarded_lanes",
     "a_single_vector",
     {"    _, lanes = schedule.split(i, [None, 8])\n": "", "vectorize(lanes)": "vectorize(i)"},
+)
+
+# TVM allocates a buffer that is used in one iteration alone there, whatever its scope.
+right_edited("false_sharing", "a_buffer_of_scope_global_for_each_row", {'"local"': '"global"'})
+right_edited(
+    "parallel_sum",
+    "a_buffer_of_scope_global_for_each_row",
+    {
+        "    i, j = C.op.axis\n": '    sums = schedule.cache_write(C, "global")\n'
+        "    i, _ = C.op.axis\n    schedule[sums].compute_at(schedule[C], i)\n"
+        "    row, j = sums.op.axis\n",
+        "(k,) = C.op": "(k,) = sums.op",
+        "schedule[C].reorder(i, k, j)": "schedule[sums].reorder(row, k, j)",
+    },
 )

@@ -2621,3 +2621,14 @@ right_edited(
         )
     },
 )
+
+for _loop, _extent in (("i", "rows"), ("j", "columns"), ("k", "unroll_k")):
+    edited(
+        "tile_with_k",
+        f"{_loop}_without_its_bound",
+        {
+            f"split({_loop}, [None, {_extent}])": f"split({_loop}, [None, {_extent}], "
+            "disable_predication=True)"
+        },
+        message="a bound that is missing|the primitives",
+    )

@@ -1401,3 +1401,41 @@ edited(
     },
     message="one statement that adds up, straight into its output",
 )
+
+edited(
+    "compare_interleaved",
+    "a_round_more_that_is_left_out",
+    {
+        "np.empty(rounds)": "np.empty(rounds + 1)",
+        "range(rounds)": "range(rounds + 1)",
+        "    drawn =": "    ratios = ratios[1:]\n    drawn =",
+    },
+    message="two calls of each in a round",
+)
+right_edited(
+    "time_function",
+    "its_spread_printed",
+    {
+        "evaluator =": "evaluate =",
+        "return np.array(evaluator(*arguments).results)": "found = evaluate(*arguments)\n"
+        '    print(f"{found.mean} to {found.max}, {found.std}, {found.median}, {found.min}")\n'
+        "    return np.array(found.results)",
+    },
+)
+right_edited(
+    "compile_variants",
+    "each_called_once_on_zeros",
+    {
+        "    return modules": "        empty = tvm.runtime.empty((size, size))\n"
+        '        modules[name]["main"](empty, empty, tvm.runtime.empty((size, size)))\n'
+        "    return modules",
+    },
+)
+right_edited(
+    "compile_variants",
+    "the_older_name",
+    {
+        "tvm.compile(schedule.mod, target=engines.host_target()).mod": "tvm.build(schedule.mod, "
+        "target=engines.host_target())",
+    },
+)

@@ -1,11 +1,18 @@
 """The matrix products that checks have scheduled, tuned and run."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
-from tvm_practice.course.expect import draw_normal, expect_close, expect_unchanged
+from tvm_practice.course import symptoms
+from tvm_practice.course.expect import (
+    draw_normal,
+    expect,
+    expect_close,
+    expect_unchanged,
+    show_nest,
+)
 from tvm_practice.course.fences import Fenced
 
 
@@ -86,3 +93,18 @@ def expect_product(
         expect_unchanged(drawn, after.array, name)
     for name, each in zip(("A", "B", what), (*inputs, output), strict=True):
         each.expect_kept(name)
+
+
+def expect_inside(schedule: Any, tensors: Sequence[Any], names: Sequence[str]) -> None:
+    """A schedule of the active engine, of `tensors`, touches elements of the buffers `names` alone.
+
+    What it reads beside them may be dropped, and then shows in no value.
+    """
+    outside = symptoms.touched_outside(schedule, tensors, names)
+    expect(
+        not outside,
+        expected=f"no access outside {' and '.join(outside)}",
+        seen="some are behind the last element" + show_nest(symptoms.nest_of(schedule)),
+        look="split: it guards the block where a part does not divide its loop, unless it is told "
+        "not to",
+    )

@@ -40,10 +40,8 @@ def program_of(schedule: Any, tensors: Sequence[Any]) -> AccessProgram:
 def doubly_written(schedule: Any, tensors: Sequence[Any]) -> int:
     """Elements in memory that two iterations of the parallel loop write."""
     writers: dict[tuple[str, int], set[int]] = defaultdict(set)
-    for iteration, touches in _by_iteration(schedule, tensors, "parallel").items():
-        for name, element, write in touches:
-            if write:
-                writers[name, element].add(iteration)
+    for iteration, name, element in _shared_writes(schedule, tensors):
+        writers[name, element].add(iteration)
     return sum(len(each) > 1 for each in writers.values())
 
 
@@ -51,13 +49,25 @@ def writes_to_shared_lines(schedule: Any, tensors: Sequence[Any]) -> int:
     """Writes to cache lines that two iterations of the parallel loop write."""
     writers: dict[tuple[str, int], set[int]] = defaultdict(set)
     writes: Counter[tuple[str, int]] = Counter()
-    for iteration, touches in _by_iteration(schedule, tensors, "parallel").items():
-        for name, element, write in touches:
-            if write:
-                line = (name, element * 4 // _LINE_BYTES)
-                writers[line].add(iteration)
-                writes[line] += 1
+    for iteration, name, element in _shared_writes(schedule, tensors):
+        line = (name, element * 4 // _LINE_BYTES)
+        writers[line].add(iteration)
+        writes[line] += 1
     return sum(count for line, count in writes.items() if len(writers[line]) > 1)
+
+
+def touched_outside(schedule: Any, tensors: Sequence[Any], names: Sequence[str]) -> list[str]:
+    """Those of the buffers `names` with an access that is to none of their elements."""
+    buffers = program_of(schedule, tensors).buffers
+    elements = {each.name: math.prod(each.shape) for each in buffers if each.name in names}
+    found: set[str] = set()
+
+    def touch(name: str, element: int, write: bool) -> None:
+        if not 0 <= element < elements.get(name, element + 1):
+            found.add(name)
+
+    _accessed(schedule, tensors, None, touch, lambda iteration: None)
+    return sorted(found)
 
 
 def widest_lane_step(schedule: Any, tensors: Sequence[Any]) -> int:
@@ -156,6 +166,29 @@ def misses_per_thousand(schedule: Any, tensors: Sequence[Any]) -> int:
 
 def _runs(loops: Sequence[Loop]) -> int:
     return math.prod(int(loop.extent) for loop in loops)
+
+
+def _shared_writes(schedule: Any, tensors: Sequence[Any]) -> Iterator[tuple[int, str, int]]:
+    """Iterations of the parallel loop, and the buffers and elements in memory that they write.
+
+    Buffers that lie in the parallel loop as a whole are left out: TVM allocates them there, for
+    each iteration anew.
+    """
+    around: dict[str, set[int | None]] = defaultdict(set)  # by buffer, the parallel loops
+    for loops, each in paths(nest_of(schedule)):
+        parallel = next((id(loop) for loop in loops if loop.kind == "parallel"), None)
+        for name in (each.writes, *each.reads):
+            around[name].add(parallel)
+    given = {str(each.op.name) for each in tensors}
+    own = {
+        name
+        for name, found in around.items()
+        if name not in given and None not in found and len(found) == 1
+    }
+    for iteration, touches in _by_iteration(schedule, tensors, "parallel").items():
+        for name, element, write in touches:
+            if write and name not in own:
+                yield iteration, name, element
 
 
 def _by_iteration(

@@ -179,7 +179,7 @@ def vector_arithmetic(loop: list[str]) -> dict[str, int]:
 
     Args:
         loop: its instructions, such as `vaddps (%rax), %ymm1, %ymm0`. x86 operands are in AT&T
-            order, the destination register last.
+            order, the destination register last; a mask in braces may follow it.
 
     Returns:
         Counts by operation and register: {"fma zmm": 4}, {"mul xmm": 16, "add xmm": 16}; the

@@ -261,9 +261,9 @@ def last_operand_by_its_end(loop):
     names = {"mul": "mul", "add": "add", "mla": "fma", "relaxed_madd": "fma"}
     found: collections.Counter[str] = collections.Counter()
     for instruction in loop:
-        if packed := re.match(r"v?(mul|add)ps .*%([xyz]mm)\d+$", instruction):
+        if packed := re.match(r"v?(mul|add)ps .*%([xyz]mm)\d+( \{.*)?$", instruction):
             found[f"{packed[1]} {packed[2]}"] += 1
-        elif fused := re.match(r"vfmadd(132|213|231)ps .*%([xyz]mm)\d+$", instruction):
+        elif fused := re.match(r"vfmadd(132|213|231)ps .*%([xyz]mm)\d+( \{.*)?$", instruction):
             found[f"fma {fused[2]}"] += 1
         elif arm := re.match(r"f(mul|add|mla)\s+v\d+\.4s,", instruction):
             found[f"{names[arm[1]]} v"] += 1
@@ -1280,4 +1280,14 @@ edited(
         )
     },
     message="takes mtriple, mcpu and mattr into account",
+)
+
+edited(
+    "vector_arithmetic",
+    "without_masks",
+    {
+        '"%([xyz]mm)", operands)[-1]': '"%([xyz]mm)\\d+$", operands) or ["none"]\n'
+        "            registers = registers[-1]"
+    },
+    message="a mask in braces may stand behind the register",
 )

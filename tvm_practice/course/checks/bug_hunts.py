@@ -9,6 +9,7 @@ from tvm_practice.course import symptoms
 from tvm_practice.course.catalog import Check, Phase
 from tvm_practice.course.expect import draw_normal, expect, expect_close, fail, show_nest
 from tvm_practice.course.nests import accepted
+from tvm_practice.course.products import expect_inside
 from tvm_practice.course.suspects import HUNTS, LETTERS, Hunt, Sizes
 from tvm_practice.engines import CLASSIC, CURRENT
 from tvm_practice.viz.loop_nest import format_nest, paths
@@ -69,6 +70,8 @@ def _check(name: str, function: Function) -> None:
         _expect_kept(hunt, repair)
         if _form(repair) not in counted:  # else it has what the smaller ones have
             _expect_repaired(hunt, large, repair, sizes)
+    for tensors, schedule in compiled:
+        _expect_inside(hunt, tensors, schedule)
     tensors, schedule = compiled[-1]
     arrays = draw_normal(
         *(tuple(int(extent) for extent in each.shape) for each in tensors[: hunt.inputs])
@@ -100,6 +103,12 @@ def _expect_parameters(hunt: Hunt, tensors: list[Any], schedule: Any) -> None:
             look=f"schedule.transform_layout: {tensor.op.name} belongs to the caller, who stores "
             "it as before",
         )
+
+
+def _expect_inside(hunt: Hunt, tensors: list[Any], schedule: Any) -> None:
+    """Each access is to an element: a part that divides no loop has a bound, or none is needed."""
+    names = [str(each.op.name) for each in (*tensors[: hunt.inputs], tensors[-1])]
+    expect_inside(schedule, tensors, names)
 
 
 def _form(schedule: Any) -> str:

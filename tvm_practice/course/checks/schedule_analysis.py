@@ -13,7 +13,6 @@ import re
 import time
 from collections.abc import Callable, Iterator, Sequence
 from statistics import NormalDist
-from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
@@ -199,7 +198,7 @@ def _expect_evaluated(
     make_evaluator = type(module).time_evaluator
     signature = inspect.signature(make_evaluator)
 
-    def instead(*given: Any, **options: Any) -> Callable[..., SimpleNamespace]:
+    def instead(*given: Any, **options: Any) -> Callable[..., Any]:
         bound = signature.bind(*given, **options)
         bound.apply_defaults()
         name, device = (value for _, value in list(bound.arguments.items())[1:3])
@@ -217,7 +216,7 @@ def _expect_evaluated(
             if name in usual.keys() - {"number", "repeat"} and value != usual[name]
         )
 
-        def evaluate(*on: Any) -> SimpleNamespace:
+        def evaluate(*on: Any) -> Any:
             same = len(on) == len(arguments) and all(map(operator.is_, on, arguments))
             expect(
                 same,
@@ -225,7 +224,7 @@ def _expect_evaluated(
                 seen="other ones",
                 look="evaluator(*arguments): other values and other memory take other times",
             )
-            return SimpleNamespace(results=tuple(seconds), mean=float(seconds.mean()))
+            return tvm.runtime.module.BenchmarkResult(tuple(map(float, seconds)))
 
         return evaluate
 
@@ -682,7 +681,7 @@ def _expect_in_turn(machine: Machine, rounds: int) -> None:
         look="the loop over rounds",
     )
     expect(
-        max(calls.values()) <= 2 * rounds + 2,
+        max(calls.values()) <= 2 * rounds,
         expected=f"two calls of each in a round, {2 * rounds} for rounds={rounds}",
         seen=f"{calls['first']} of first, {calls['second']} of second",
         look="a round: one untimed call and one timed one of each",
@@ -900,6 +899,37 @@ def check_compile_variants(compile_variants: Callable[..., dict[str, Any]]) -> N
         _expect_given_to_compiler(compile_variants, *each)
 
 
+class _NotCompiled:
+    """What a compiler was given, in place of a module; its functions do nothing."""
+
+    def __init__(self, given: Any, target: Any) -> None:
+        self.given = given
+        self.target = target
+
+    @property
+    def mod(self) -> "_NotCompiled":
+        return self
+
+    def jit(self, *_: Any, **__: Any) -> "_NotCompiled":
+        return self
+
+    def implements_function(self, *_: Any) -> bool:
+        return True
+
+    def inspect_source(self, *_: Any) -> str:
+        return ""
+
+    def __getitem__(self, name: str) -> Callable[..., None]:
+        return lambda *_: None
+
+    def __call__(self, *_: Any) -> None: ...
+
+    def time_evaluator(self, *_: Any, **__: Any) -> Callable[..., Any]:
+        import tvm
+
+        return lambda *on: tvm.runtime.module.BenchmarkResult((1e-3,))
+
+
 def _expect_given_to_compiler(
     compile_variants: Callable[..., dict[str, Any]], size: int, tile: int
 ) -> None:
@@ -915,19 +945,21 @@ def _expect_given_to_compiler(
 
     settings = [settings_now()]
 
-    def instead(mod: Any, target: Any = None, **_: Any) -> Any:
+    def instead(mod: Any, target: Any = None, *_: Any, **__: Any) -> Any:
         settings.append(settings_now())
         if target is None:  # then TVM takes that of a `with` around it
             target = tvm.target.Target.current()
-        built = SimpleNamespace(given=mod, target=target)
-        built.mod = built
-        return built
+        return _NotCompiled(mod, target)
 
-    with (
-        mock.patch.object(tvm, "compile", instead),
-        mock.patch.object(tvm.tirx, "build", instead),
-    ):
-        variants = compile_variants(size, tile=tile)
+    try:
+        with (
+            mock.patch.object(tvm, "compile", instead),
+            mock.patch.object(tvm.tirx, "build", instead),
+        ):
+            variants = compile_variants(size, tile=tile)
+    except Exception:  # the answer's own error, or one of its tests of what it compiled
+        compile_variants(size, tile=tile)
+        return
     expect(
         sorted(variants) == sorted(_wanted_nests(size, tile)) and set(settings) == {settings[0]},
         expected=f"three modules of size {size}, compiled with tvm.compile's own settings",

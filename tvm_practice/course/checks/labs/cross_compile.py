@@ -807,6 +807,15 @@ _LOOPS: tuple[tuple[list[str], dict[str, int], str], ...] = (
     ),
     (
         [
+            "vaddps %zmm1, %zmm2, %zmm3 {%k1}",
+            "vmulps (%rax), %zmm2, %zmm4 {%k1} {z}",
+            "vfmadd231ps (%rdx){1to16}, %zmm1, %zmm0 {%k2}",
+        ],
+        {"add zmm": 1, "mul zmm": 1, "fma zmm": 1},
+        "a mask in braces may stand behind the register that is written",
+    ),
+    (
+        [
             *("vfmadd231ps {rn-sae}, %zmm4, %zmm5, %zmm6", "vaddps {rz-sae}, %zmm1, %zmm2, %zmm9"),
             "vfmadd213ps (%rax){1to8}, %ymm4, %ymm5",
         ],
@@ -1212,7 +1221,8 @@ def _expect_promises(c_harness: Function) -> None:
             seen="buffers that overlap"
             if "given twice" in said
             else f"a program that writes as many bytes ended: {said}",
-            look="__TVMBackendAllocWorkspace: aligned_alloc(64, bytes rounded up to a multiple)",
+            look="__TVMBackendAllocWorkspace: aligned_alloc(64, bytes rounded up to a multiple); "
+            "if that is right, the function's error, most of whose parts are NULL",
         )
         expect(
             "on its standard output" not in said,

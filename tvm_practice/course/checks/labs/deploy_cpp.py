@@ -13,7 +13,14 @@ from unittest import mock
 import numpy as np
 
 from tvm_practice.course.catalog import Phase
-from tvm_practice.course.expect import expect, expect_close, fail, fresh_rng, seed_torch
+from tvm_practice.course.expect import (
+    expect,
+    expect_close,
+    expect_type,
+    fail,
+    fresh_rng,
+    seed_torch,
+)
 from tvm_practice.course.imported_models import expect_only_read, give_gradients, state
 from tvm_practice.engines import CURRENT, host_target
 from tvm_practice.labs.native import run_exercise
@@ -350,6 +357,7 @@ def _features(target: Any) -> set[str]:
 )
 def check_image_to_label(image_to_label: Function) -> None:
     import torch
+    from tvm import IRModule
 
     rng = fresh_rng()
     height, width = (int(size) for size in rng.choice(np.arange(6, 13), 2, replace=False))
@@ -361,6 +369,7 @@ def check_image_to_label(image_to_label: Function) -> None:
     mod = _imported(model, _image(height, width))
     before = mod.script()
     wrapped = image_to_label(mod, tuple(mean.tolist()), tuple(std.tolist()))
+    expect_type(wrapped, IRModule, "a new IRModule")
     expect(
         mod.script() == before,
         expected="the given module stays as it was",

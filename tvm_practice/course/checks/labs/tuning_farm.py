@@ -17,6 +17,7 @@ import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from numbers import Real
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from unittest import mock
@@ -1295,7 +1296,7 @@ def _show_prediction(rows: Sequence[Any]) -> str:
 def check_predict(predict: Function) -> None:
     seconds = float(fresh_rng().uniform(0.2, 0.9))
     expect(
-        list(predict(_stages(run=seconds), [])) == [],
+        _rows(predict(_stages(run=seconds), []), 0) == [],
         expected="an empty list for no counts",
         seen="something else",
         look="a row for each count",
@@ -1326,16 +1327,7 @@ def _expect_each_bound(predict: Function, seconds: float) -> None:
     for name, given, workers, want, look in cases:
         stages = _stages(**given)
         shown = ", ".join(f"{each} {value:.3g} s" for each, value in given.items())
-        rows = predict(stages, [1, workers])
-        expect(
-            isinstance(rows, Sequence)
-            and len(rows) == 2
-            and all(isinstance(row, Sequence) and len(row) == 3 for row in rows),
-            expected="a list of (workers, trials per second, name), one for each count",
-            seen=repr(rows)[:200],
-            look="the return statement",
-        )
-        count, rate, bound = rows[1]
+        count, rate, bound = _rows(predict(stages, [1, workers]), 2)[1]
         expect(
             count == workers and bound == name and math.isclose(rate, want, rel_tol=1e-4),
             expected=f"({workers}, {want:.4g}, {name!r}): {shown}, all else nothing, rounds of "
@@ -1343,6 +1335,20 @@ def _expect_each_bound(predict: Function, seconds: float) -> None:
             seen=f"({count}, {rate:.4g}, {bound!r})",
             look=look,
         )
+
+
+def _rows(found: Any, count: int) -> list[Any]:
+    """What `predict` returned for `count` counts, of the types that its docstring names."""
+    expect(
+        isinstance(found, Sequence)
+        and len(found) == count
+        and all(isinstance(row, Sequence) and len(row) == 3 for row in found)
+        and all(isinstance(rate, Real) and isinstance(name, str) for _, rate, name in found),
+        expected="a list of (workers, trials per second, name), one for each count",
+        seen=repr(found)[:200],
+        look="the return statement",
+    )
+    return list(found)
 
 
 def _expect_smallest_rate(predict: Function) -> None:

@@ -37,7 +37,7 @@ from tvm_practice.course.nests import (
     rearranged,
     shared_loops,
 )
-from tvm_practice.course.products import expect_product, matmul_schedule
+from tvm_practice.course.products import expect_inside, expect_product, matmul_schedule
 from tvm_practice.engines import CURRENT
 from tvm_practice.viz.loop_nest import format_nest, paths
 
@@ -70,7 +70,9 @@ _SIX = "[i_outer, j_outer, k_outer, k_inner, i_inner, j_inner]"
 )
 def check_tile_with_k(tile_with_k: Function) -> None:
     rows, columns, steps = draw_distinct(3, [3, 5, 6, 7, 9, 11])
-    m, n, k = draw_distinct(3, range(23, 60))
+    # None of the tiles divides one of these: a split without its guard is seen in the product.
+    undivided = [each for each in range(23, 60) if each % rows and each % columns and each % steps]
+    m, n, k = draw_distinct(3, undivided)
     for sizes, tiles, batch in (
         ((m, n, k), (rows, columns, steps), None),
         ((m, n, k), (columns, steps, rows), 2),
@@ -93,7 +95,7 @@ def check_tile_with_k(tile_with_k: Function) -> None:
             kinds="tile_with_k only splits and reorders; every loop stays as it is",
         )
         expect_returned(returned, schedule, block, _SIX)
-        if m % rows and sizes[0] == m and n % columns and k % steps:
+        if sizes == (m, n, k):
             outer = () if batch is None else (batch,)
             a, b = (*outer, sizes[0], sizes[2]), (*outer, sizes[2], sizes[1])
             expect_product(build_module(schedule.mod), a, b, look="the primitives")
@@ -460,6 +462,7 @@ def _expect_register_tiles_of_any_size(register_block: Function) -> None:
             look="preserve_unit_loops=True of reverse_compute_at: without it a loop of one "
             "iteration is dropped, and the last of get_loops is another",
         )
+        expect_inside(schedule, (), "ABC")
     drawn = draw_distinct(3, [3, 5, 6, 7])
     narrow = [(41, 37, 29, 5, columns, 3) for columns in (2, 3)]
     single = (41, 37, 29, 1, 1, 1)

@@ -258,9 +258,10 @@ def check_schedule_dynamic(schedule_dynamic: Function) -> None:
         copies = [path for path, each in paths(nest) if each.reads == (names[0],)]
         expect(
             len(copies) == 1 and copies[0][:1] == loops[:1] and loops[1] not in copies[0],
-            expected="A is copied inside i_outer, one tile's rows at a time",
-            seen="no copy of A" if not copies else f"made in {show(copies[0])}",
-            look="schedule.compute_at(the block from get_producers, i_outer)",
+            expected=f"{names[0]} is copied inside i_outer, one tile's rows at a time",
+            seen=f"no copy of {names[0]}" if not copies else f"made in {show(copies[0])}",
+            look="schedule.compute_at(the block from get_producers, i_outer), whatever its tensor "
+            "is named",
         )
         if at >= run:
             continue

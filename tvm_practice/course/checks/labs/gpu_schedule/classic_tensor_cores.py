@@ -1,5 +1,6 @@
 """A template of AutoTVM whose knob chooses tensor cores."""
 
+import functools
 from collections.abc import Sequence
 from typing import Any
 
@@ -95,7 +96,20 @@ def _template_task(template: Function, sizes: Sequence[int]) -> Any:
 
     from tvm_practice.tvm_export.tuners.autotvm import make_task
 
-    return make_task(template, sizes, tvm.target.Target("cuda -arch=sm_80"), name="graded.wmma")
+    @functools.wraps(template)
+    def checked(*arguments: Any) -> Any:
+        found = template(*arguments)
+        expect(
+            isinstance(found, Sequence)
+            and len(found) == 2
+            and isinstance(found[0], tvm.te.schedule.Schedule),
+            expected="a schedule and the list of its tensors returned",
+            seen=repr(found)[:200],
+            look="the return statement: schedule, [A, B, C]",
+        )
+        return found
+
+    return make_task(checked, sizes, tvm.target.Target("cuda -arch=sm_80"), name="graded.wmma")
 
 
 def _expect_choices(template: Function, sizes: Sequence[int], wanted: set[int]) -> Any:
