@@ -41,7 +41,7 @@ _EXPORT = "tvm_practice.viz.exported:export_with_pictures"
     "      --only compile --only onnx --only relax\n"
     "  python -m tvm_practice.bench tvm_practice.models:load_gpt2 --json > gpt2.json",
 )
-@click.argument("model", metavar="MODULE:FACTORY")
+@click.argument("model", metavar="MODULE:FACTORY|FILE")
 @click.option(
     "--trials",
     type=click.IntRange(min=0),

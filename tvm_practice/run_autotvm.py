@@ -33,9 +33,10 @@ Call = Callable[[str, dict[str, Any]], Any]
     "      --tuning-trials 300 --use-ansor --tuning-log runs/ansor.log --early-stopping 100\n"
     "  python -m tvm_practice.run_autotvm mymodule:load_model --example-shape 4 3 224 224 \\\n"
     "      --input-shape image=batch,3,224,224 --dump-ir --verbose\n"
-    '  python -m tvm_practice.run_autotvm mymodule:load_model --target "llvm -mcpu=core-avx2"',
+    '  python -m tvm_practice.run_autotvm mymodule:load_model --target "llvm -mcpu=core-avx2"\n'
+    "  python -m tvm_practice.run_autotvm traced.pt --example-shape 1 3 224 224",
 )
-@click.argument("model", metavar="MODULE:FACTORY")
+@click.argument("model", metavar="MODULE:FACTORY|FILE")
 @click.option(
     "--example-shape",
     "shape",
@@ -170,7 +171,8 @@ def main(
     """Export the model that FACTORY of MODULE returns.
 
     FACTORY takes no arguments and returns the module, or the module and its example inputs: a
-    tensor, a tuple of arguments, or a dictionary of arguments by name. With trials, the tuner is
+    tensor, a tuple of arguments, or a dictionary of arguments by name. In its place, FILE is a
+    program of torch.export.save (.pt2), or TorchScript (.pt). With trials, the tuner is
     AutoTVM (--use-ansor: Ansor) unless --tuner names one. Without, the model is built untuned on
     the current engine, or on that of --engine. The same command again continues from the records
     of the first. If nothing has changed (the model, the options, the records, the software), it

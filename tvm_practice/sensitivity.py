@@ -23,7 +23,7 @@ from tvm_practice.tvm_export.cli import one_line
     "      --calibration-method entropy --top 20\n"
     "  python -m tvm_practice.sensitivity mymodule:load_model --json > layers.json",
 )
-@click.argument("model", metavar="MODULE:FACTORY")
+@click.argument("model", metavar="MODULE:FACTORY|FILE")
 @click.option(
     "--calibration",
     type=click.Path(path_type=Path),

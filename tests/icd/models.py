@@ -1,7 +1,6 @@
 """Factories that the tests of the runner name, good and bad."""
 
 import sys
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -124,12 +123,6 @@ def returns_text() -> str:
 
 def returns_three() -> tuple[Any, ...]:
     return nn.Linear(6, 4), torch.randn(3, 6), 3
-
-
-def scripted() -> tuple[nn.Module, torch.Tensor]:
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # that scripting is old
-        return torch.jit.script(nn.Linear(8, 4)), torch.ones(2, 8)
 
 
 def sparse() -> Loaded:

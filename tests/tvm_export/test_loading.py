@@ -111,7 +111,7 @@ def test_modules_of_the_working_directory_are_found(
         (f"{MODELS}:returns_text", "returned str, not a torch module"),
         (f"{MODELS}:returns_three", "returned (Linear, Tensor, int), not a torch module"),
         (f"{MODELS}:without_inputs", "no example inputs; have it return (module, inputs), or give"),
-        (f"{MODELS}:scripted", "returned a scripted or traced module"),
+        ("no_such_file.pt2", "there is no file no_such_file.pt2"),
         (f"{MODELS}:sparse", "gives a sparse tensor; TVM takes dense ones"),
         (f"{MODELS}:writes_on_the_terminal", "raised ValueError: [31mred"),
         ("models/small.py:small", "is a path; name the module, started in models: small:small"),

@@ -43,9 +43,10 @@ class ModelSection(Section):
     """Which model, on which inputs."""
 
     loader: str = Field(
-        description="`module:factory`. The factory returns a torch module, or a module and its "
-        "example inputs: a tensor, a tuple of them, or a dictionary by argument name.",
-        pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$",
+        description="`module:factory`, or a file of `torch.export.save` or `torch.jit.save`. The "
+        "factory returns a torch module, or a module and its example inputs: a tensor, a tuple of "
+        "them, or a dictionary by argument name.",
+        pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$|\.(pt2|pt|pth|ts|torchscript)$",
     )
     example: list[ExampleTensor] | None = Field(
         default=None,
@@ -393,7 +394,7 @@ def _problem(problem: Any, place: str) -> str:
         names = re.findall(r"'([^']*)'", problem["ctx"]["expected"])
         return f"{shown} is none of {', '.join(names)}{did_you_mean(str(value), names)}"
     if kind == "string_pattern_mismatch":
-        return f"{shown} is not of the form module:factory"
+        return f"{shown} is not of the form module:factory, nor a file, .pt2 or .pt"
     if kind == "model_type":
         return f"{shown} is not a section with keys of its own"
     text = re.sub(r"^(Value error,|Input|String) ", "", problem["msg"])

@@ -102,12 +102,12 @@ def as_call(
     ]
     flat = Flat(module, args, kwargs, copies=copies)
     flat.training = module.training
-    own = _tensors_of(module)
-    tensors = tuple(
-        # torch.export would take the input for the module's own tensor.
-        each.detach().clone() if any(each is other for other in own) else each
-        for each in flattened((args, kwargs))
-    )
+    # torch.export would take an input for the module's own tensor, or two inputs for one.
+    known = {id(each) for each in _tensors_of(module)}
+    tensors: tuple[torch.Tensor, ...] = ()
+    for each in flattened((args, kwargs)):
+        tensors += (each.detach().clone() if id(each) in known else each,)
+        known.add(id(each))
     names = tuple(positional + named)
     if shapes is None:
         return Call(flat, tensors, names)

@@ -24,6 +24,7 @@ from typing import TYPE_CHECKING, Any
 from tvm_practice.engines import PlainError
 from tvm_practice.tvm_export.errors import BadInput, ExportError
 from tvm_practice.tvm_export.example_inputs import ExampleTensor, completed, drawn, resized
+from tvm_practice.tvm_export.program_files import is_program_file, program_factory
 
 if TYPE_CHECKING:
     import torch
@@ -97,7 +98,8 @@ def load(
     """Call a factory, make or take the example inputs, and run the model once on them.
 
     Args:
-        loader: "module:factory"; modules of the working directory are found.
+        loader: "module:factory"; modules of the working directory are found. Or a file of
+            torch.export.save (.pt2), or of torch.jit.save (.pt, .pth, .ts, .torchscript).
         example: the shapes of the inputs; the factory's own are brought to them, and drawn where
             it returns none.
         seed: PyTorch's seed while the factory runs and inputs are drawn.
@@ -181,18 +183,13 @@ def _made(
             raise BadInput(
                 f"{loader} returned {_kind(made)}, not a torch module or (module, example inputs)"
             )
-        if isinstance(module, torch.jit.ScriptModule):
-            raise BadInput(
-                f"{loader} returned a scripted or traced module, which torch.export does not take; "
-                "return the nn.Module it was made of"
-            )
         if example is not None:
             given = drawn(example) if given is None else resized(given, example)
         if given is None:
-            raise BadInput(
-                f"{loader} returned no example inputs; have it return (module, inputs), or give "
-                "--example-shape 1 3 224 224 (icd: model.example)"
-            )
+            told = f"{loader} returned no example inputs; have it return (module, inputs), or give"
+            if is_program_file(loader):
+                told = f"{loader} has no example inputs; give"
+            raise BadInput(f"{told} --example-shape 1 3 224 224 (icd: model.example)")
     return module, given
 
 
@@ -282,7 +279,9 @@ def kept_alive(what: str) -> Iterator[None]:
 
 
 def find_factory(loader: str) -> Any:
-    """The function that "module:factory" names. Raises BadInput."""
+    """The function that "module:factory" names, or one that reads a file. Raises BadInput."""
+    if is_program_file(loader):
+        return program_factory(Path(loader))
     name, _, attribute = loader.partition(":")
     if not name or not attribute:
         raise BadInput(f"{loader!r} does not name a factory: MODULE:FACTORY")

@@ -23,6 +23,7 @@ from tvm_practice.tvm_export.importers.open_extents import exported_open, with_c
 from tvm_practice.tvm_export.importers.packed_sequences import padded_sequences
 from tvm_practice.tvm_export.importers.recurrent_layers import whole_recurrences
 from tvm_practice.tvm_export.importers.refusals import Refused, told_in_a_line
+from tvm_practice.tvm_export.importers.torch_script import scripts_as_modules
 from tvm_practice.tvm_export.importers.tracing import data_as_elements, ordinary_parameters
 from tvm_practice.tvm_export.loading import in_a_line
 from tvm_practice.tvm_export.quiet import native_stderr_to, quiet_frontends
@@ -71,6 +72,7 @@ def import_exported(export: Export) -> Export:
         nothing_asked(),
         data_as_elements(),
         ordinary_parameters(call.module),
+        scripts_as_modules(call.module, call.tensors),
         whole,
         packed,
     ):

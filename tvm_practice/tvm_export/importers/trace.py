@@ -22,6 +22,7 @@ from tvm_practice.tvm_export.importers.converters import relay as relay_converte
 from tvm_practice.tvm_export.importers.converters.relay_results import results_as_traced
 from tvm_practice.tvm_export.importers.refusals import Refused, told_in_a_line
 from tvm_practice.tvm_export.importers.relay_operators import in_known_operators
+from tvm_practice.tvm_export.importers.torch_script import scripts_as_modules
 from tvm_practice.tvm_export.loading import in_a_line
 from tvm_practice.tvm_export.quiet import decisions_fixed, native_stderr_to, quiet_frontends
 from tvm_practice.tvm_export.steps import Steps
@@ -54,6 +55,7 @@ def import_traced(export: Export) -> Export:
         plain,
         masks_as_given(),
         held,
+        scripts_as_modules(call.module, call.tensors, fixed=True),
         decisions_fixed() as notes,
     ):
         imported, parameters = _import(call, steps, converters)
