@@ -102,7 +102,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "With rows_first, row panels are outermost": "always_column_blocks_first",
         'gets the scope "local"': "tiles_in_memory",
         "inside the second loop": "writes_c_once_per_column_of_tiles",
-        "its columns, if a tile has several, are vectorized": "writes_float_by_float",
+        "its columns are vectorized": "writes_float_by_float",
         "The other loops are serial": "vectorizes_the_tile",
         "The parallel loop": "returns_the_second_loop",
     },

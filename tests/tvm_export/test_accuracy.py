@@ -61,7 +61,7 @@ def test_no_rows_in_counts_and_single_elements() -> None:
 
 
 def test_other_outputs_are_refused() -> None:
-    with pytest.raises(ValueError, match=r"1 outputs, the reference has 2"):
+    with pytest.raises(ValueError, match=r"1 output, the reference has 2"):
         accuracy([np.zeros(2)], [np.zeros(2)] * 2)
     with pytest.raises(ValueError, match=r"output 0 has shape \(2,\), the reference \(3,\)"):
         accuracy([np.zeros(2)], [np.zeros(3)])

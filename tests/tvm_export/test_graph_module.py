@@ -82,7 +82,7 @@ def test_after_a_refusal_the_model_runs_on_what_it_had(model: GraphModule) -> No
 def test_inputs_that_are_not_there(model: GraphModule) -> None:
     with pytest.raises(RuntimeError, match="inputs not set: image, labels"):
         model.run()
-    with pytest.raises(TypeError, match="1 inputs given, the model has 2"):
+    with pytest.raises(TypeError, match="1 input given, the model has 2"):
         model(image(2, 3, 5, 5))
     for name in ("picture", 2, -1):
         with pytest.raises(KeyError, match="no input"):

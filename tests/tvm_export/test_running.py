@@ -41,7 +41,7 @@ def test_a_runner_of_saved_files(session: engines.Session, tmp_path: Path) -> No
 def test_wrong_inputs_are_refused(session: engines.Session) -> None:
     refused = session.call(f"{FUNCTIONS}:refusals")
     assert all(refused.values()), refused
-    assert "1 inputs given" in refused["too few"]
+    assert "1 input given" in refused["too few"]
     assert "float64" in refused["type"]
 
 

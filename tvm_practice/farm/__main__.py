@@ -13,7 +13,6 @@ from tvm_practice import engines
 from tvm_practice.engines.command_line import Folder, Group
 from tvm_practice.farm.keeping import keep_servers, keep_trackers, reachable, wait_for_servers
 from tvm_practice.farm.servers import TRACKER_PORTS
-from tvm_practice.wording import number_of
 
 
 def _not_empty(_: click.Context, option: click.Parameter, value: str) -> str:
@@ -133,10 +132,7 @@ def status(engine: str | None, tracker: str) -> None:
         known = engines.call(each, "tvm_practice.farm.servers:summary", where)
         for key, servers in sorted(known["servers"].items()):
             waiting = known["waiting"].get(key, 0)
-            click.echo(
-                f"{each}: {key}: {', '.join(sorted(servers))}; {number_of(waiting, 'trial')} "
-                "waiting"
-            )
+            click.echo(f"{each}: {key}: {', '.join(sorted(servers))}; {waiting} trials waiting")
         if not known["servers"]:
             click.echo(f"{each}: the tracker at {tracker}:{port} knows no server")
             good = False
@@ -199,7 +195,7 @@ def _tune(session: engines.Session, settings: dict[str, Any], wait: float, folde
     engine = session.engine
     known = wait_for_servers(session, settings["tracker"], settings["key"], wait)
     trials, size = settings["trials"], settings["size"]
-    click.echo(f"{engine}: {number_of(trials, 'trial')} of a {size}³ matmul on {', '.join(known)}")
+    click.echo(f"{engine}: {trials} trials of a {size}³ matmul on {', '.join(known)}")
     before = len(recorded(engine, folder))
     where = {"port": TRACKER_PORTS[engine], "servers": len(known), "folder": str(folder)}
     try:
@@ -210,9 +206,8 @@ def _tune(session: engines.Session, settings: dict[str, Any], wait: float, folde
     added = recorded(engine, folder)[before:]
     failed = count_errors(added)
     click.echo(
-        f"{engine}: {number_of(len(added) - failed.total(), 'trial')} measured, "
-        f"{failed.total()} failed"
-        + "".join(f"; {number_of(count, 'time')}: {reason}" for reason, count in failed.items())
+        f"{engine}: {len(added) - failed.total()} trials measured, {failed.total()} failed"
+        + "".join(f"; {count} times: {reason}" for reason, count in failed.items())
         + f"; records in {folder}"
     )
 

@@ -2,8 +2,6 @@
 
 from typing import Any
 
-from tvm_practice.wording import number_of
-
 
 def verify(outputs: list[Any], reference: list[Any], *, atol: float, rtol: float) -> float:
     """Compare a compiled model's outputs with PyTorch's, element by element.
@@ -28,9 +26,7 @@ def verify(outputs: list[Any], reference: list[Any], *, atol: float, rtol: float
     import numpy as np
 
     if len(outputs) != len(reference) or not reference:
-        raise ValueError(
-            f"{number_of(len(outputs), 'output')} to compare with {len(reference)} of reference"
-        )
+        raise ValueError(f"{len(outputs)} outputs to compare with {len(reference)} of reference")
     largest = 0.0
     for index, (got, want) in enumerate(zip(outputs, reference, strict=True)):
         if got.shape != want.shape:
