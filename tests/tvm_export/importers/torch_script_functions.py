@@ -37,11 +37,22 @@ class _Outer(nn.Module):
     def __init__(self, inner: nn.Module) -> None:
         super().__init__()
         self.inner = inner
+        self.again = inner  # another name for it
         self.layer = nn.Linear(8, 4)
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        y: torch.Tensor = self.layer(self.inner(x) + self.inner(-x))
+        y: torch.Tensor = self.layer(self.inner(x) + self.again(-x))
         return y
+
+
+class _Twice(nn.Module):
+    def __init__(self, part: nn.Module) -> None:
+        super().__init__()
+        self.first = part
+        self.second = part
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.first(x), self.second(x * 2)
 
 
 def _models() -> dict[str, tuple[nn.Module, Any]]:
@@ -59,6 +70,7 @@ def _models() -> dict[str, tuple[nn.Module, Any]]:
             ),
             "scripted": (scripted, image),
             "in another model, twice": (_Outer(scripted).eval(), image),
+            "in a part with two names": (_Twice(_Outer(scripted)).eval(), image),
         }
 
 

@@ -45,16 +45,16 @@ def _outermost(model: Any, prefix: str = "") -> Iterator[tuple[str, Any]]:
     """The modules of TorchScript in a model, by name, without those in one of them."""
     import torch
 
-    for name, each in model.named_children():
+    for name, each in model._modules.items():  # with those that have several names
         if isinstance(each, torch.jit.ScriptModule):
             yield f"{prefix}{name}", each
-        else:
+        elif each is not None:
             yield from _outermost(each, f"{prefix}{name}.")
 
 
 def _holders(model: Any, names: Iterable[str]) -> dict[str, dict[str, Any]]:
     """By module, the children that it is one of."""
-    modules = dict(model.named_modules())
+    modules = dict(model.named_modules(remove_duplicate=False))
     return {name: modules[name.rpartition(".")[0]]._modules for name in names}
 
 
