@@ -951,6 +951,15 @@ def _expect_given_to_compiler(
             target = tvm.target.Target.current()
         return _NotCompiled(mod, target)
 
+    def watched(compiler: Callable[..., Any]) -> Callable[..., Any]:
+        def compile_as_given(mod: Any, target: Any = None, *more: Any, **named: Any) -> Any:
+            settings.append(settings_now())
+            targets.append(str(target or tvm.target.Target.current() or host_target()))
+            return compiler(mod, target, *more, **named)
+
+        return compile_as_given
+
+    targets: list[str] = []
     try:
         with (
             mock.patch.object(tvm, "compile", instead),
@@ -958,7 +967,19 @@ def _expect_given_to_compiler(
         ):
             variants = compile_variants(size, tile=tile)
     except Exception:  # the answer's own error, or one of its tests of what it compiled
-        compile_variants(size, tile=tile)
+        with (
+            mock.patch.object(tvm, "compile", watched(tvm.compile)),
+            _compiled() as nests,
+        ):
+            compile_variants(size, tile=tile)
+        _expect_nests(nests, size, tile)
+        expect(
+            set(settings) == {settings[0]} and set(targets) <= {str(host_target())},
+            expected="modules compiled for engines.host_target(), with tvm.compile's own settings",
+            seen=f"for {', '.join(dict.fromkeys(targets))}; pass contexts "
+            f"{', '.join(dict.fromkeys(settings))}",
+            look="target= of tvm.compile, and tvm.transform.PassContext",
+        )
         return
     expect(
         sorted(variants) == sorted(_wanted_nests(size, tile)) and set(settings) == {settings[0]},
