@@ -8,4 +8,4 @@ def number_of(count: int, noun: str) -> str:
         count: of things.
         noun: for one of them, with a plural in s.
     """
-    return f"{count:,} {noun}{'s' * (count != 1)}"
+    return f"{count:,} {noun}{'' if count == 1 else 's'}"
