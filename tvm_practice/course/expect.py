@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 import numpy as np
 
-from tvm_practice.viz.loop_nest import Loop, Node, Statement, format_nest, paths
+from tvm_practice.viz.loop_nest import Loop, Node, Statement, format_nest, paths, without_types
 
 _T = TypeVar("_T")
 
@@ -17,7 +17,7 @@ class CheckFailed(AssertionError):
 
 
 def fail(expected: str, seen: str, look: str) -> CheckFailed:
-    return CheckFailed(f"expected: {expected}\nseen:     {seen}\nlook at:  {look}")
+    return CheckFailed(f"expected: {expected}\nseen:     {without_types(seen)}\nlook at:  {look}")
 
 
 def expect(condition: bool, *, expected: str, seen: str, look: str) -> None:

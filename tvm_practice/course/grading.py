@@ -228,20 +228,25 @@ def describe(error: BaseException, name: str, path: str) -> str:
     return f"expected: {name} to run\nseen:     {kind}: {text}{where}{why}"
 
 
+# Before the reason that TVM gives: names of the error, and the condition in C++ that was not met.
+_CHECKED = re.compile(r"^(\w*Error: )*Check failed: .*? is false: (?=\S)|^(\w*Error: )+(?=\S)")
+
+
 def _essence(message: str) -> str:
     """The telling lines of TVM's errors, which carry a C++ stack and the whole module."""
     described = re.search(
         r"Error message: (.*?)(?:\n\s*(?:The (?:IR|error)|#)|\Z)", message, re.DOTALL
     )
     if described:
-        return " ".join(described[1].split())
+        # Of an instruction that does not match, TVM prints both programs.
+        return " ".join(described[1].split()).partition(" The pattern attempting")[0]
     lines = [line.strip() for line in message.splitlines()]
     if failed := [line for line in lines if "Check failed: " in line]:
-        return failed[-1][:600]
+        return _CHECKED.sub("", failed[-1])[:600]
     lines = [
         line for line in lines if line and not re.match(r"(\d+: |at |File |Stack trace)", line)
     ]
-    return " ".join(lines[:1] if len(lines) == 1 else lines[-1:] if lines else [])[:600]
+    return _CHECKED.sub("", lines[-1])[:600] if lines else ""
 
 
 def _again(exercise: Exercise, source: str, seed: int) -> str:

@@ -11,6 +11,7 @@ for i_0 in parallel(4):
                     C_update: C <- A, B, C
 """
 
+import re
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -20,6 +21,8 @@ from typing import Any
 # The order of ForKind in both engines' IR.
 LOOP_KINDS = ("serial", "parallel", "vectorized", "unrolled", "thread")
 
+# A constant with its type, as current TVM prints it.
+_TYPED = re.compile(r"\bT\.(?:u?int|b?float|bool)\d*\((True|False|-?\d[\d.]*(?:e[+-]?\d+)?)\)")
 # Expressions that read a tensor, and the attribute that holds it: classic, current, classic te.
 _LOADS = {"BufferLoad": "buffer", "TensorLoad": "source", "ProducerLoad": "producer"}
 
@@ -90,13 +93,18 @@ def classic_statement(schedule: Any) -> Any:
     return te.schedule.ScheduleOps(schedule, te.schedule.InferBound(schedule))
 
 
+def without_types(expression: Any) -> str:
+    """An expression as TVM prints it, its constants without their types: n // 4, not T.int64(4)."""
+    return _TYPED.sub(r"\1", str(expression))
+
+
 def _kind_of(node: Any) -> str:
     return type(node).__name__
 
 
 def _constant(expression: Any) -> int | str:
     value = getattr(expression, "value", None)
-    return int(value) if value is not None else str(expression)
+    return int(value) if value is not None else without_types(expression)
 
 
 def _walk(node: Any, out: list[Node], block: str = "", guards: tuple[str, ...] = ()) -> None:
@@ -113,7 +121,9 @@ def _walk(node: Any, out: list[Node], block: str = "", guards: tuple[str, ...] =
         out.append(loop)
     elif kind in ("BlockRealize", "SBlockRealize"):
         always = getattr(node.predicate, "value", None) == 1
-        _walk(node.block, out, block, guards if always else (*guards, str(node.predicate)))
+        _walk(
+            node.block, out, block, guards if always else (*guards, without_types(node.predicate))
+        )
     elif kind in ("Block", "SBlock"):
         inner: list[Node] = []
         _walk(node.body, inner, str(node.name_hint), guards)
@@ -126,7 +136,7 @@ def _walk(node: Any, out: list[Node], block: str = "", guards: tuple[str, ...] =
         for each in node.seq if hasattr(node, "seq") else node:
             _walk(each, out, block, guards)
     elif kind == "IfThenElse":
-        guards = (*guards, str(node.condition))
+        guards = (*guards, without_types(node.condition))
         _walk(node.then_case, out, block, guards)
         if node.else_case is not None:
             _walk(node.else_case, out, block, guards)

@@ -2,7 +2,6 @@
 
 import math
 from collections.abc import Sequence
-from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
@@ -31,7 +30,7 @@ from tvm_practice.course.expect import (
 from tvm_practice.course.nests import expect_no_pragma
 from tvm_practice.engines import CURRENT
 from tvm_practice.tvm_export.rules.cpu.loops import constant
-from tvm_practice.viz.loop_nest import Node, format_nest, loop_nest, paths
+from tvm_practice.viz.loop_nest import Node, format_nest, loop_nest, paths, without_types
 from tvm_practice.wording import number_of
 
 
@@ -178,7 +177,7 @@ def _guards(function: Any) -> dict[str, str]:
 
     def look(realize: Any) -> None:
         if constant(realize.predicate) != 1:
-            found[str(realize.block.name_hint)] = str(realize.predicate)
+            found[str(realize.block.name_hint)] = without_types(realize.predicate)
 
     tvm_ffi.structural_walk(function.body, (SBlockRealize, look))
     return found
@@ -198,7 +197,7 @@ def _guards(function: Any) -> dict[str, str]:
         "decompose_reduction(block, k).",
     ),
     looks_like="""
-        for i_0 in parallel((n + T.int64(3)) // T.int64(4)):
+        for i_0 in parallel((n + 3) // 4):
             for ax0 in serial(4):
                 for ax1 in serial(16):
                     A_pad: A_pad <- A
@@ -327,7 +326,7 @@ def _expect_no_further_tile(extent: str, rows: int) -> None:
     """
     code = compile(extent, "<extent>", "eval")
     for n in (1, rows, rows + 1, 3 * rows - 1, 997 * rows + 1):
-        tiles = eval(code, {"n": n, "T": SimpleNamespace(int64=int)})
+        tiles = eval(code, {"n": n})
         expect(
             tiles == -(-n // rows),
             expected=f"for n = {n} and tiles of {rows} rows {-(-n // rows)} iterations of i_outer",
