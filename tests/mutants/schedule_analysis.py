@@ -433,7 +433,7 @@ edited(
     "compare_interleaved",
     "mean_of_the_ratios",
     {"return float(np.median(ratios))": "return float(np.mean(ratios))"},
-    message="low < median < high|the median of the ratios",
+    message="the ratio of the two medians",
 )
 edited(
     "compare_interleaved",
@@ -623,7 +623,7 @@ edited(
         "= taken[0] / taken[1]": "= both.append(taken) or taken[0] / taken[1]",
         "float(np.median(ratios))": "float(np.divide(*np.median(both, axis=0)))",
     },
-    message="low < median < high|not their mean",
+    message="the ratio of the two medians",
 )
 
 

@@ -52,6 +52,19 @@ class Fenced:
         )
 
 
+def why_nan(values: np.ndarray) -> str:
+    """Where else to look if a kernel's result of finite numbers has NaN; "" if it has none.
+
+    `values` were NaN before the kernel ran, as the strips beside its inputs are.
+    """
+    if not np.isnan(values).any():
+        return ""
+    return (
+        "; NaN lies beside the inputs, and in each element that is not written: split guards the "
+        "block where a part does not divide the size, unless it is told not to"
+    )
+
+
 def _beyond(kind: np.dtype) -> Any:
     """What a strip holds: of float32 another NaN each time, since what is read may be written."""
     if kind == np.float32:

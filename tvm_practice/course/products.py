@@ -13,7 +13,7 @@ from tvm_practice.course.expect import (
     expect_unchanged,
     show_nest,
 )
-from tvm_practice.course.fences import Fenced
+from tvm_practice.course.fences import Fenced, why_nan
 
 
 def matmul_tensors(
@@ -88,11 +88,12 @@ def expect_product(
     output = Fenced(np.full(want.shape, np.nan, "float32"))
     run(*(each.tensor for each in (*inputs, output)))
     sizes = " by ".join("x".join(map(str, shape)) for shape in (a, b))
-    expect_close(output.array, want, what=f"{what} of {sizes}", look=look, atol=atol)
-    for name, drawn, after in zip("AB", before, inputs, strict=True):
-        expect_unchanged(drawn, after.array, name)
     for name, each in zip(("A", "B", what), (*inputs, output), strict=True):
         each.expect_kept(name)
+    for name, drawn, after in zip("AB", before, inputs, strict=True):
+        expect_unchanged(drawn, after.array, name)
+    look += why_nan(output.array)
+    expect_close(output.array, want, what=f"{what} of {sizes}", look=look, atol=atol)
 
 
 def expect_inside(schedule: Any, tensors: Sequence[Any], names: Sequence[str]) -> None:

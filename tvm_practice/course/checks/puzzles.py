@@ -9,7 +9,7 @@ import numpy as np
 
 from tvm_practice.course.catalog import Check, Phase
 from tvm_practice.course.expect import draw_normal, expect, expect_close
-from tvm_practice.course.fences import Fenced
+from tvm_practice.course.fences import Fenced, why_nan
 from tvm_practice.course.lowering import build_module
 from tvm_practice.course.nests import accepted, rearranged, visited
 from tvm_practice.course.puzzle_loops import EXAMPLE, PUZZLES, Puzzle, expect_picture
@@ -94,8 +94,9 @@ def _expect_values(puzzle: Puzzle, schedule: Any) -> None:
     (x,) = draw_normal(tuple(shapes[0]))
     given, y = Fenced(x), Fenced(np.full(shapes[1], np.nan, "float32"))
     build_module(schedule.mod)(given.tensor, y.tensor)
-    expect_close(y.array, puzzle.values(x), what="Y", look="the primitives")
     y.expect_kept("Y")
+    look = "the primitives" + why_nan(y.array)
+    expect_close(y.array, puzzle.values(x), what="Y", look=look)
 
 
 @_puzzle(

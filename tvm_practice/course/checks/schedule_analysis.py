@@ -801,6 +801,20 @@ def _check_noisy(
         ratio, low, high = compare_interleaved(first, second, rounds=rounds)
     ratios = slower * noise
     spread = float(np.ptp(np.percentile(ratios, [2.5, 97.5])))
+    median = float(np.median(ratios))
+    expect(
+        bool(np.isclose(ratio, median, rtol=2e-3)),
+        expected=f"{median:.5g}, the median of {rounds} ratios, a seventh of them far off",
+        seen=f"{ratio:.5g}",
+        look="a ratio for each round, then their median: neither their mean nor the ratio of the "
+        "two medians",
+    )
+    expect(
+        low < high,
+        expected="an interval, when the rounds differ",
+        seen=f"{low:.3g} to {high:.3g}",
+        look="the resamples are drawn with replacement: without it each has the same rounds",
+    )
     expect(
         low < ratio < high,
         expected="low < median < high when the rounds differ",
@@ -812,13 +826,6 @@ def _check_noisy(
         expected="an interval of the median, which narrows as rounds are added",
         seen=f"[{low:.3g}, {high:.3g}], as wide as the middle 95% of the ratios themselves",
         look="resample the ratios, take the median of each resample, then percentiles of these",
-    )
-    median = float(np.median(ratios))
-    expect(
-        bool(np.isclose(ratio, median, rtol=2e-3)),
-        expected=f"{median:.5g}, the median of {rounds} ratios, a seventh of them far off",
-        seen=f"{ratio:.5g}",
-        look="the median of the ratios of the rounds, not their mean",
     )
     return low, high
 

@@ -454,6 +454,7 @@ def _expect_register_tiles_of_any_size(register_block: Function) -> None:
             f"{', '.join(map(str, outer))}, {steps}, {rows} and {columns} iterations",
             "the factors of split, used as given: they need not divide the loops",
         )
+        expect_inside(schedule, (), "ABC")
         expect_product(
             build_module(schedule.mod),
             (9, 9),
@@ -462,7 +463,6 @@ def _expect_register_tiles_of_any_size(register_block: Function) -> None:
             look="preserve_unit_loops=True of reverse_compute_at: without it a loop of one "
             "iteration is dropped, and the last of get_loops is another",
         )
-        expect_inside(schedule, (), "ABC")
     drawn = draw_distinct(3, [3, 5, 6, 7])
     narrow = [(41, 37, 29, 5, columns, 3) for columns in (2, 3)]
     single = (41, 37, 29, 1, 1, 1)
