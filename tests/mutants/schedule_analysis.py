@@ -1439,3 +1439,15 @@ right_edited(
         "target=engines.host_target())",
     },
 )
+right_edited(
+    "compile_variants",
+    "verifies_the_values",
+    {
+        "    return modules": "        import numpy as np\n\n"
+        "        a, b = np.random.rand(2, size, size).astype('float32')\n"
+        "        c = tvm.runtime.empty((size, size))\n"
+        '        modules[name]["main"](tvm.runtime.tensor(a), tvm.runtime.tensor(b), c)\n'
+        "        np.testing.assert_allclose(c.numpy(), a @ b, rtol=1e-3)\n"
+        "    return modules",
+    },
+)

@@ -100,7 +100,7 @@ _WRITES = {
 }  # fmt: skip
 _TO_WRITE = os.O_WRONLY | os.O_RDWR | os.O_CREAT | os.O_TRUNC | os.O_APPEND
 # A generator that is that many states further, 624 draws each, was seeded.
-_MOST_STATES = 20_000
+_MOST_STATES = 100_000
 _ABSENT = object()  # the value of a name that was not there
 # What Python itself gives a class after it was made.
 _MADE_LATE = {"__abstractmethods__", "__doc__", "__annotations__"}
