@@ -89,6 +89,11 @@ _RULES = {
         "F.gelu(torch.atan(torch.atan(x0)), approximate='tanh')", x0="values((3, 17), 'float32', 0)"
     ),
     # A value rounded on the way is in no buffer of that type.
+    # NaN of the larger of two, which is rounded and neither loaded nor stored, had float16's bits.
+    "larger of what was rounded to bfloat16": graph(
+        "torch.maximum((x0 * 3).bfloat16(), (x0 - 1).bfloat16()).double()",
+        x0="rare((2, 64, 2, 4), 'float32', 0, 'any')",
+    ),
     "exp of what was rounded to bfloat16": graph(
         "torch.exp(x0.to(torch.bfloat16).float())", x0="values((17,), 'float32', 0)"
     ),

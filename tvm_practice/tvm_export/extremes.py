@@ -323,12 +323,15 @@ def _differs(comparison: Any) -> Any:
 
 
 def _mentions_bfloat16(store: Any) -> bool:
-    """Whether a store loads or stores a bfloat16."""
+    """Whether a store loads, stores or rounds to a bfloat16."""
     import tvm_ffi
+    from tvm import tirx
     from tvm.ir.expr import TensorLoad
 
     kinds = [str(store.buffer.dtype)]
-    tvm_ffi.structural_walk(store.value, (TensorLoad, lambda load: kinds.append(str(load.ty))))
+    tvm_ffi.structural_walk(
+        store.value, ((TensorLoad, tirx.Cast), lambda each: kinds.append(str(each.ty)))
+    )
     return "bfloat16" in kinds
 
 
