@@ -88,6 +88,19 @@ _RULES = {
     "arcus tangent of arcus tangent": graph(
         "F.gelu(torch.atan(torch.atan(x0)), approximate='tanh')", x0="values((3, 17), 'float32', 0)"
     ),
+    # TVM could not analyze a name for what is computed of a vector of bool.
+    "tanh of truth": graph(
+        "torch.tanh((x0 < 0.5).float() * x0)", x0="values((3, 16), 'float32', 0)"
+    ),
+    "log of equal truths": graph(
+        "torch.log(((x0 < 0.5) == (x1 < 0)).int().float() + x0.abs())",
+        x0="values((3, 16), 'float32', 0)",
+        x1="values((3, 16), 'float32', 1)",
+    ),
+    "truth times bfloat16": graph("(x0 <= 0.5) * x0", x0="values((3, 16), 'bfloat16', 0)"),
+    "truth less than bfloat16": graph(
+        "(x0 <= 0.5) < x1", x0="values((3, 16), 'bfloat16', 0)", x1="values((16,), 'bfloat16', 1)"
+    ),
     # A value rounded on the way is in no buffer of that type.
     # NaN of the larger of two, which is rounded and neither loaded nor stored, had float16's bits.
     "larger of what was rounded to bfloat16": graph(

@@ -197,7 +197,7 @@ class Guard:
         finally:
             now = _generators()
             for whose, state in drawn.items():
-                if not (_only_drawn(state, now[whose]) or self._seeded_by_others):
+                if not (self.seen or self._seeded_by_others or _only_drawn(state, now[whose])):
                     look = (
                         "the seed: a generator of your own, such as np.random.default_rng(seed), "
                     )

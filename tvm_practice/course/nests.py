@@ -196,13 +196,7 @@ def visited(schedule: Any, block: str) -> Iterator[tuple[Indices, dict[str, Indi
 
     An iteration that the block's guard skips is not left out.
     """
-    loops = [schedule.get(each) for each in schedule.get_loops(schedule.get_sblock(block))]
-    body = loops[-1].body  # several statements where another block was moved beside this one
-    realize = next(
-        each
-        for each in getattr(body, "seq", [body])
-        if hasattr(each, "block") and str(each.block.name_hint) == block
-    )
+    loops, realize = _innermost(schedule, block)
     # TVM prints its integer expressions in Python's words.
     variables = [str(each.var) for each in realize.block.iter_vars]
     values = _compiled(realize.iter_values)
@@ -215,6 +209,64 @@ def visited(schedule: Any, block: str) -> Iterator[tuple[Indices, dict[str, Indi
     for at in itertools.product(*(range(int(each.extent)) for each in loops)):
         within = dict(zip(variables, eval(values, dict(zip(names, at, strict=True))), strict=True))
         yield eval(written, within), {name: eval(each, within) for name, each in read.items()}
+
+
+def _innermost(schedule: Any, block: str) -> tuple[list[Any], Any]:
+    """The loops around a block, and its realize in the last of them."""
+    loops = [schedule.get(each) for each in schedule.get_loops(schedule.get_sblock(block))]
+    body = loops[-1].body  # several statements where another block was moved beside this one
+    realize = next(
+        each
+        for each in getattr(body, "seq", [body])
+        if hasattr(each, "block") and str(each.block.name_hint) == block
+    )
+    return loops, realize
+
+
+def index_steps(schedule: Any, block: str, buffer: str) -> list[Indices]:
+    """By how much a step of each loop around a block moves the indices of a buffer it touches.
+
+    Outermost first. Extents alone do not tell loops of equal ones apart.
+    """
+    loops, realize = _innermost(schedule, block)
+    variables = [str(each.var) for each in realize.block.iter_vars]
+    values = _compiled(realize.iter_values)
+    touched = [*realize.block.writes, *realize.block.reads]
+    region = next(each.region for each in touched if str(each.source.name) == buffer)
+    indices = _compiled(each.min for each in region)
+
+    def at(start: dict[str, int]) -> Indices:
+        found: Indices = eval(indices, dict(zip(variables, eval(values, dict(start)), strict=True)))
+        return found
+
+    start = {str(each.loop_var): 0 for each in loops}
+    first = at(start)
+    return [
+        tuple(b - a for a, b in zip(first, at({**start, name: 1}), strict=True)) for name in start
+    ]
+
+
+def expect_step(schedule: Any, block: str, buffer: str, *, loop: int, axis: int, look: str) -> None:
+    """One of the loops around a block steps along this axis of a buffer, and along no other.
+
+    A loop of one iteration may be of any axis.
+
+    Args:
+        loop: its place around the block, 0 for the outermost, -1 for the innermost.
+        axis: likewise, of the buffer.
+    """
+    around = [schedule.get(each) for each in schedule.get_loops(schedule.get_sblock(block))]
+    if int(around[loop].extent) == 1:
+        return
+    steps = index_steps(schedule, block, buffer)[loop]
+    wanted = [0] * len(steps)
+    wanted[axis] = 1
+    expect(
+        list(steps) == wanted,
+        expected=f"the loop {around[loop].loop_var} of {block} steps by {wanted} in {buffer}",
+        seen=f"it steps by {list(steps)}",
+        look=look,
+    )
 
 
 def _compiled(expressions: Iterable[Any]) -> CodeType:

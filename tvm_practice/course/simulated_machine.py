@@ -122,9 +122,9 @@ class Machine:
             patches.enter_context(mock.patch.object(timeit, "default_timer", self.clock))
             for home in (measure, threads):
                 patches.enter_context(mock.patch.object(home, "quiesce", self._quiesce))
-            patches.enter_context(
-                mock.patch.dict(function.__globals__, replaced(function.__globals__))
-            )
+            usual = {id(replacement): clock for clock, replacement in clocks.items()}
+            usual[id(by_identity[id(_quiesce)])] = _quiesce
+            patches.enter_context(_standing_in(function.__globals__, by_identity, usual))
             for each in list(function.__globals__.values()):
                 if isinstance(each, FunctionType):
                     defaults = tuple(
@@ -138,6 +138,24 @@ class Machine:
                     for name, clock in replaced(vars(each)).items():
                         patches.enter_context(mock.patch.object(each, name, staticmethod(clock)))
             yield
+
+
+@contextlib.contextmanager
+def _standing_in(
+    names: dict[str, Any], instead: Mapping[int, Any], usual: Mapping[int, Any]
+) -> Iterator[None]:
+    """Values among `names` replaced, by their id; what else an answer keeps there stays."""
+
+    def replace(by_identity: Mapping[int, Any]) -> None:
+        names.update(
+            {name: by_identity[id(each)] for name, each in names.items() if id(each) in by_identity}
+        )
+
+    replace(instead)
+    try:
+        yield
+    finally:
+        replace(usual)
 
 
 def scripted(machine: Machine, durations: Sequence[float]) -> Callable[[], object]:

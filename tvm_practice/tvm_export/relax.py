@@ -21,7 +21,7 @@ from tvm_practice.tvm_export.lowering.floored_division import (
 )
 from tvm_practice.tvm_export.lowering.folding import kept_from_folding
 from tvm_practice.tvm_export.lowering.rounded_casts import with_casts_by_bits
-from tvm_practice.tvm_export.lowering.truth import kept_in_bytes
+from tvm_practice.tvm_export.lowering.truth import chosen_in_names, kept_in_bytes
 from tvm_practice.tvm_export.profiling import plain_name, profile_operators
 from tvm_practice.tvm_export.quiet import native_stderr_to
 from tvm_practice.tvm_export.rules import cpu as cpu_rules
@@ -341,4 +341,5 @@ def schedule_defaults(mod: Any, target: Any, *, report: list[Decision] | None = 
     else:
         scheduled = keeping_nan(cpu_rules.schedule_defaults(mod, target, report=report))
     divided = with_casts_by_bits(with_wide_division(kept_from_folding(scheduled)))
-    return kept_in_bytes(without_division_by_zero(with_rising_dividends(divided)))
+    kept = kept_in_bytes(without_division_by_zero(with_rising_dividends(divided)))
+    return chosen_in_names(kept)

@@ -352,10 +352,28 @@ def check_sample_latency(sample_latency: Callable[..., np.ndarray]) -> None:
             look="round and float32: they take digits from times of microseconds",
         )
     _expect_samples(sample_latency(lambda: None, warmup=2, repeats=0), 0, name="sample_latency")
+    _expect_each_call_warmed_up(sample_latency)
     one, other = (sample_latency(lambda: None, warmup=0, repeats=5) for _ in range(2))
     _expect_arrays_apart(one, other)
     for failing in (1, 3):  # in the warm-up, and after it
         _expect_failure_told(sample_latency, failing)
+
+
+def _expect_each_call_warmed_up(sample_latency: Callable[..., np.ndarray]) -> None:
+    """The same function, measured again, is warmed up again."""
+    machine = Machine()
+    with machine.in_charge_of_time(sample_latency):
+        run = scripted(machine, [1.0])
+        for warmup, repeats in ((3, 4), (2, 3), (3, 4)):
+            before = len(machine.calls)
+            sample_latency(run, warmup=warmup, repeats=repeats)
+            calls = len(machine.calls) - before
+            expect(
+                calls == warmup + repeats,
+                expected=f"{warmup} + {repeats} calls of a function that was measured before",
+                seen=number_of(calls, "call"),
+                look="a warm-up that is left out: every measurement begins with its own",
+            )
 
 
 def _expect_arrays_apart(one: np.ndarray, other: np.ndarray) -> None:

@@ -2,7 +2,8 @@
 
 LLVM's code generator takes a vector of bool for one of floats: `a == b` ends in "Invalid operand
 types for FCmp instruction", `a + b` in a failed check. And TVM stores bytes where a function keeps
-a vector of bool for itself, in memory that it still takes for bool.
+a vector of bool for itself, in memory that it still takes for bool. Nor can it analyze the value
+of a name (Let) in which a vector of bool is cast.
 """
 
 from typing import Any
@@ -79,3 +80,31 @@ def _in_bytes(func: Any, own: list[Any]) -> Any:
         func = func.with_body(tvm_ffi.structural_map(func.body, change, order="post"))
     buffers = [bytes_of.get(each, each) for each in func.body.block.alloc_buffers]
     return with_stages(func, stages(func), buffers)
+
+
+def chosen_in_names(module: Any) -> Any:
+    """A module in which the value of a name chooses between 1 and 0 instead of casting a bool.
+
+    Args:
+        module: an IRModule of scheduled functions.
+    """
+    import tvm_ffi
+    from tvm import tirx
+
+    def choose(cast: Any) -> Any:
+        dtype = str(cast.ty)
+        if str(cast.value.ty) != "bool" or dtype == "bool":
+            return cast
+        return tirx.Select(cast.value, tirx.const(1, dtype), tirx.const(0, dtype))
+
+    def named(let: Any) -> Any:
+        value = tvm_ffi.structural_map(let.value, (tirx.Cast, choose), order="post")
+        return let if value.same_as(let.value) else tirx.Let(let.var, value, let.body)
+
+    changed = module.clone()
+    for name, func in module.functions_items():
+        if isinstance(func, tirx.PrimFunc):
+            body = tvm_ffi.structural_map(func.body, (tirx.Let, named), order="post")
+            if not body.same_as(func.body):
+                changed[name] = func.with_body(body)
+    return changed

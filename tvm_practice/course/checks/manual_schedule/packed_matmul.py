@@ -32,6 +32,7 @@ from tvm_practice.course.nests import (
     expect_loops,
     expect_nest,
     expect_register_block,
+    expect_step,
     rearranged,
     shared_loops,
 )
@@ -282,6 +283,9 @@ def _expect_ordered(
     _expect_loop(schedule, returned, 0)
     copied = next(path for path, each in paths(nest) if each.writes == "C")
     _expect_tile_written(loops, copied, tile)
+    if tile[1] > 1:
+        look = "the order of the copy's loops, rows before columns also where they are as many"
+        expect_step(schedule, "C", "C", loop=-1, axis=-1, look=look)
 
 
 def _expect_packed_axes(schedule: Any, unroll_k: int, rows_first: bool, look: str) -> None:
@@ -382,6 +386,10 @@ def check_place_copies(place_copies: Function) -> None:
     ]
     run = len(cases)
     cases += [((6, 2, 4), (2, 3), False), ((2, 9, 4), (2, 3), True)]  # one task for all threads
+    depth = 2 * steps  # as many steps as columns, or as panels
+    for first in (False, True):
+        cases.append(((4 * rows, 3 * depth, depth), (rows, depth), first))
+        cases.append(((depth * rows, depth * columns, depth), (rows, columns), first))
     # More columns, or rows, than one vector has lanes.
     cases += [((7, 2 * each + 1, 9), (rows, each), each % 3 == 0) for each in (16, 32, 48, 64, 96)]
     cases += [((2 * each + 1, 7, 9), (each, columns), each == 32) for each in (16, 32, 48)]
@@ -405,6 +413,9 @@ def check_place_copies(place_copies: Function) -> None:
         )
         _expect_copy_loops(sides[1].packing, ("vectorized", tile[1]), "B_packed")
         _expect_copy_loops(sides[0].packing, ("serial", tile[0]), "A_packed")
+        look = "the order of the loops of both copies, which stays: panels, steps of k, and columns"
+        expect_step(schedule, "B_packed", "B_packed", loop=-1, axis=-1, look=look)
+        expect_step(schedule, before.packed, before.packed, loop=0, axis=0, look=look)
         for name in ("A_packed", "B_packed"):
             _expect_scope_kept(schedule, name)
         if at >= run:
@@ -581,12 +592,15 @@ def _check_packed(
     around, sides = _expect_sides(schedule, sizes, (rows, columns), padded)
     first = options.get("rows_first", False)
     before, near = sides[::-1] if first else sides
+    steps = options.get("unroll_k", 4)
+    if len(around) == _LOOPS:  # otherwise those of one iteration were left out
+        expect_register_block(schedule, rows, columns, steps)
+        expect_zeroed_alike(schedule)
+        _expect_along(schedule, sides, near)
+    _expect_columns_written(schedule, min(columns, n))
     if not loops:
         _expect_packed_before(around, before, near, f"rows_first={first}")
     else:
-        steps = options.get("unroll_k", 4)
-        expect_register_block(schedule, rows, columns, steps)
-        expect_zeroed_alike(schedule)
         _expect_parallel(around, near, before, f"rows_first={first}")
         expect_loops(
             [loop.extent for loop in around[1:3]] == [before.panels, ceil_div(k, steps)],
@@ -597,7 +611,7 @@ def _check_packed(
         )
         packing = sides[1].packing
         expect_loops(
-            first or (packing[-1].kind, packing[-1].extent) == ("vectorized", columns),
+            packing[-1].kind == "vectorized" and (first or packing[-1].extent == columns),
             packing,
             f"B is packed with its {columns} columns vectorized",
             "schedule.vectorize of the last loop of B_packed's block",
@@ -611,6 +625,35 @@ def _check_packed(
         (k, n),
         look="the values of the packed buffers past the matrix's edge, and the indices",
     )
+
+
+# Of the statement that adds up: two over panels, two over k, two in a tile.
+_LOOPS = 6
+
+
+def _expect_along(schedule: Any, sides: "Sequence[_Side]", near: "_Side") -> None:
+    """The outermost loop around the sum takes `near`'s panels, the innermost columns of B."""
+    name = accumulation(nest_of(schedule))[1].name
+    look = "the loops, which are the same ones where there are as many rows as columns"
+    expect_step(schedule, name, sides[1].packed, loop=-1, axis=-1, look=look)
+    expect_step(schedule, name, near.packed, loop=0, axis=0, look=look)
+
+
+def _expect_columns_written(schedule: Any, columns: int) -> None:
+    """The statement that writes C has `columns` as its last loop, vectorized; one need not be."""
+    copied, copy = next(
+        (path, each) for path, each in paths(nest_of(schedule)) if each.writes == "C"
+    )
+    if columns == 1:
+        return
+    look = "schedule.vectorize of the last of get_loops(C's block), after it was moved"
+    expect_loops(
+        (copied[-1].kind, copied[-1].extent) == ("vectorized", columns),
+        copied,
+        f"C written with its {columns} columns vectorized, as in register_block",
+        look,
+    )
+    expect_step(schedule, copy.name, "C", loop=-1, axis=-1, look=look)
 
 
 def _expect_unguarded(schedule: Any) -> None:
@@ -641,7 +684,7 @@ def _expect_sides(
         around, statement = _packing(nest, source)
         panels = ceil_div(size, width)
         _expect_packed(schedule, statement, (panels, padded, width), (size, k))
-        sides.append(_Side(cut, source, panels, around))
+        sides.append(_Side(cut, source, statement.writes, panels, around))
         packed.append(statement.writes)
     loops, update = accumulation(nest)
     expect(
@@ -659,12 +702,14 @@ class _Side(NamedTuple):
     Attributes:
         cut: what it is cut along, "row" or "column".
         source: its name.
+        packed: the name of the buffer that it is packed to.
         panels: how many there are.
         packing: the loops around the statement that packs it.
     """
 
     cut: str
     source: str
+    packed: str
     panels: int
     packing: Sequence[Loop]
 

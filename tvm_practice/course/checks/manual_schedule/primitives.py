@@ -19,7 +19,13 @@ from tvm_practice.course.checks.manual_schedule.common import (
 )
 from tvm_practice.course.expect import draw_distinct, fresh_rng, path_to, varied
 from tvm_practice.course.lowering import build_module
-from tvm_practice.course.nests import expect_axes, expect_loops, expect_nest, rearranged
+from tvm_practice.course.nests import (
+    expect_axes,
+    expect_loops,
+    expect_nest,
+    expect_step,
+    rearranged,
+)
 from tvm_practice.course.products import expect_product, matmul_schedule
 from tvm_practice.engines import CURRENT
 
@@ -215,6 +221,14 @@ def _expect_vectorized(
         loops,
         "the five loops of the tiling, in their order",
         "vectorize changes how a loop runs, not which loops there are",
+    )
+    expect_step(
+        schedule,
+        names[-1],
+        names[-1],
+        loop=-1,
+        axis=-1,
+        look="the order of the loops, which vectorize leaves as it is: j_inner is the last",
     )
     return schedule
 

@@ -34,12 +34,13 @@ from tvm_practice.course.nests import (
     expect_loops,
     expect_nest,
     expect_register_block,
+    expect_step,
     rearranged,
     shared_loops,
 )
 from tvm_practice.course.products import expect_inside, expect_product, matmul_schedule
 from tvm_practice.engines import CURRENT
-from tvm_practice.viz.loop_nest import format_nest, paths
+from tvm_practice.viz.loop_nest import Statement, format_nest, paths
 
 _SIX = "[i_outer, j_outer, k_outer, k_inner, i_inner, j_inner]"
 
@@ -265,7 +266,14 @@ def _expect_copied(
         "the copy's last loop, its columns, is vectorized",
         "schedule.vectorize of the last of get_loops(copy), after the copy was moved",
     )
+    _expect_columns_last(schedule, statement)
     expect_block(schedule, returned, statement.name, "the block that copies")
+
+
+def _expect_columns_last(schedule: Any, copy: Statement) -> None:
+    """The last loop of the copy to C steps along its columns."""
+    look = "the order of the copy's loops, rows before columns also where they are as many"
+    expect_step(schedule, copy.name, copy.writes, loop=-1, axis=-1, look=look)
 
 
 @PHASE.exercise(
@@ -472,7 +480,7 @@ def _expect_register_tiles_of_any_size(register_block: Function) -> None:
         rearranged(register_block, schedule, block, *tiles)
         _expect_in_registers(schedule, (m, n, k), tiles)
         nest = nest_of(schedule)
-        written = next(path for path, each in paths(nest) if each.writes == "C")
+        written, copy = next((path, each) for path, each in paths(nest) if each.writes == "C")
         expect_loops(
             shared_loops(written, accumulation(nest)[0]) == 2,
             written,
@@ -488,3 +496,5 @@ def _expect_register_tiles_of_any_size(register_block: Function) -> None:
             f"its {columns} columns vectorized",
             "schedule.vectorize of the last of get_loops(copy), for all sizes",
         )
+        if columns > 1:
+            _expect_columns_last(schedule, copy)
