@@ -143,13 +143,13 @@ def compare_interleaved(
 def compile_variants(size: int, *, tile: int = 32) -> dict[str, Any]:
     """Compile the product of two size x size matrices under three schedules of phase 2.
 
-    "naive" leaves the loops as they are; "tiled" has tiles of C, all of k for each, and a
-    vectorized innermost loop; "tiled+parallel" is "tiled" with its outer tile loops fused and
+    "naive" leaves the loops as they are; "tiled" has the five loops of `tile`, in their order, and
+    the innermost is vectorized; "tiled+parallel" is "tiled" with its outer tile loops fused and
     parallel. Each needs a schedule of its own: a primitive changes the schedule it is called on.
 
     Args:
         size: rows and columns of A, B and C; any positive number.
-        tile: rows and columns of a tile of C; need not divide the size.
+        tile: rows and columns of a tile of C; need not divide the size, and may be larger.
 
     Returns:
         The three modules (tvm.runtime.Module) by name, each with a function "main"(A, B, C) for

@@ -101,6 +101,10 @@ _RULES = {
     "truth less than bfloat16": graph(
         "(x0 <= 0.5) < x1", x0="values((3, 16), 'bfloat16', 0)", x1="values((16,), 'bfloat16', 1)"
     ),
+    # A truth value was rounded, and named for it, twice in different words.
+    "gelu of what is not a number": graph(
+        "F.gelu(torch.isnan(x0).bfloat16())", x0="rare((2, 5, 33), 'bfloat16', 0, 'any')"
+    ),
     # A value rounded on the way is in no buffer of that type.
     # NaN of the larger of two, which is rounded and neither loaded nor stored, had float16's bits.
     "larger of what was rounded to bfloat16": graph(

@@ -131,7 +131,7 @@ edited(
     "register_block",
     "writes_back_at_the_end",
     {"    schedule.reverse_compute_at(write_back, j_outer, preserve_unit_loops=True)\n": ""},
-    message="the whole of C waits in the buffer",
+    message="more of C than a tile waits in the buffer",
     of="in_one_piece",
 )
 
@@ -768,13 +768,13 @@ edited(
     "fill_registers",
     "leaves_k_serial",
     {"    schedule.unroll(k_inner)\n": ""},
-    message="unroll of both inner loops",
+    message="unroll of k_inner and i_inner",
 )
 edited(
     "fill_registers",
     "vectorizes_the_rows",
     {"vectorize(j_inner)": "vectorize(i_inner)", "unroll(i_inner)": "unroll(j_inner)"},
-    message="is vectorized",
+    message="unroll of k_inner and i_inner",
 )
 edited(
     "fill_registers",
@@ -967,14 +967,14 @@ edited(
     "order_packed",
     "writes_c_at_the_end",
     {
-        "    schedule.reverse_compute_at(write_back, inner)\n": "",
+        "    schedule.reverse_compute_at(write_back, inner, preserve_unit_loops=True)\n": "",
     },
     message="C written inside the second loop",
 )
 edited(
     "order_packed",
     "writes_c_once_per_column_of_tiles",
-    {"(write_back, inner)": "(write_back, outer)"},
+    {"(write_back, inner,": "(write_back, outer,"},
     message="C written inside the second loop",
 )
 edited(
@@ -986,7 +986,7 @@ edited(
 edited(
     "order_packed",
     "vectorizes_whatever_is_last",
-    {"if int(schedule.get(j).extent) > 1:": "if True:"},
+    {"(write_back, inner, preserve_unit_loops=True)": "(write_back, inner)"},
     message="the others stay serial",
 )
 edited(
@@ -1113,7 +1113,7 @@ edited(
         "    schedule.unroll(i_inner)": "    if int(schedule.get(i_inner).extent) <= 16:\n"
         "        schedule.unroll(i_inner)"
     },
-    message="two unrolled loops",
+    message="unroll of k_inner and i_inner",
 )
 
 
@@ -1159,7 +1159,10 @@ edited(
 edited(
     "order_packed",
     "vectorizes_a_column_of_rows",
-    {"if int(schedule.get(j).extent) > 1:": "if len(schedule.get_loops(write_back)) > 2:"},
+    {
+        "(write_back, inner, preserve_unit_loops=True)\n": "(write_back, inner)\n"
+        "    if len(schedule.get_loops(write_back)) > 2:\n    "
+    },
     message="the columns vectorized",
 )
 edited(
@@ -1169,8 +1172,8 @@ edited(
         '    schedule.set_scope(block, 0, "local")\n': "",
         "    row_block, column_block,": '    copy = schedule.cache_write(block, 0, "local")\n'
         "    row_block, column_block,",
-        "    schedule.reverse_compute_at(write_back, inner)": "    schedule.reverse_compute_at("
-        "copy, inner)\n    schedule.reverse_compute_at(write_back, inner)",
+        "    schedule.reverse_compute_at(write_back, inner": "    schedule.reverse_compute_at("
+        "copy, inner)\n    schedule.reverse_compute_at(write_back, inner",
     },
     message="C is copied from T_local",
 )
@@ -1217,7 +1220,10 @@ edited(
 edited(
     "order_packed",
     "writes_narrow_tiles_float_by_float",
-    {"(j).extent) > 1:": "(j).extent) > 3:"},
+    {
+        "preserve_unit_loops=True)\n": "preserve_unit_loops=True)\n"
+        "    if int(schedule.get(j).extent) > 3:\n    "
+    },
     message="vectorize",
 )
 edited(
@@ -1904,10 +1910,8 @@ edited(
     "order_packed",
     "copies_a_single_panel_outside",
     {
-        "schedule.reverse_compute_at(write_back, inner)": (
-            "schedule.reverse_compute_at(write_back, inner if "
-            "int(schedule.get(inner).extent) > 1 else outer)"
-        )
+        "(write_back, inner,": "(write_back, inner if int(schedule.get(inner).extent) > 1 else "
+        "outer,",
     },
     message="C written inside the second loop",
 )
@@ -1971,7 +1975,10 @@ edited(
 edited(
     "order_packed",
     "does_not_vectorize_wide_copies",
-    {"if int(schedule.get(j).extent) > 1:": "if 1 < int(schedule.get(j).extent) <= 64:"},
+    {
+        "preserve_unit_loops=True)\n": "preserve_unit_loops=True)\n"
+        "    if int(schedule.get(j).extent) <= 64:\n    "
+    },
     message="columns vectorized",
 )
 
@@ -2632,3 +2639,86 @@ for _loop, _extent in (("i", "rows"), ("j", "columns"), ("k", "unroll_k")):
         },
         message="a bound that is missing|the primitives",
     )
+edited(
+    "vectorize",
+    "rows_of_a_square_tile",
+    {
+        "    schedule.vectorize(": "    loops = schedule.get_loops(block)[-2:]\n"
+        "    if len({int(schedule.get(each).extent) for each in loops}) == 1:\n"
+        "        schedule.reorder(*loops[::-1])\n"
+        "    schedule.vectorize(",
+    },
+    message="steps by",
+)
+for _exercise, _copy in (("accumulate_locally", "write_back"), ("order_packed", "write_back")):
+    edited(
+        _exercise,
+        "copies_a_square_tile_by_columns",
+        {
+            f"    schedule.vectorize(schedule.get_loops({_copy})": "    own = schedule.get_loops("
+            f"{_copy})[-2:]\n"
+            "    if len({int(schedule.get(each).extent) for each in own}) == 1:\n"
+            "        schedule.reorder(*own[::-1])\n"
+            f"    schedule.vectorize(schedule.get_loops({_copy})",
+        },
+        message="rows before columns",
+    )
+edited(
+    "place_copies",
+    "as_many_steps_as_columns_in_lanes",
+    {
+        "    schedule.vectorize(": "    last = schedule.get_loops(B_pack)[-2:]\n"
+        "    if len({int(schedule.get(each).extent) for each in last}) == 1:\n"
+        "        schedule.reorder(*last[::-1])\n"
+        "    schedule.vectorize(",
+    },
+    message="steps by",
+)
+_COPY = "        schedule.vectorize(schedule.get_loops(write_back)[-1])\n"
+for _name, _edits, _message in (
+    ("writes_c_float_by_float", {_COPY: ""}, "as in register_block"),
+    (
+        "writes_c_in_columns",
+        {_COPY: "        schedule.reorder(*schedule.get_loops(write_back)[-2:][::-1])\n" + _COPY},
+        "as in register_block",
+    ),
+    (
+        "vectorizes_rows_of_a_square_tile",
+        {
+            "    schedule.reorder(outer": "    if rows == columns:\n        i, j = j, i\n"
+            "    schedule.reorder(outer"
+        },
+        "as many rows as columns|steps by",
+    ),
+    (
+        "row_panels_first_where_there_are_as_many",
+        {
+            "    if rows_first:": "    if rows_first or row_blocks == column_blocks:",
+        },
+        "as many rows as columns|rows_first",
+    ),
+    (
+        "a_sum_of_few_steps_as_it_is",
+        {"    schedule.unroll(k_inner)": "    if k > unroll_k:\n        schedule.unroll(k_inner)"},
+        "unroll",
+    ),
+    (
+        "one_panel_of_rows_in_global_memory",
+        {
+            '    schedule.set_scope(block, 0, "local")': "    if m > rows:\n"
+            '        schedule.set_scope(block, 0, "local")'
+        },
+        'scope "local"',
+    ),
+    (
+        "a_column_alone_in_no_vector",
+        {"    schedule.vectorize(j)": "    if columns > 1:\n        schedule.vectorize(j)"},
+        "vectorized",
+    ),
+    (
+        "a_row_alone_in_a_loop",
+        {"    schedule.unroll(i)": "    if rows > 1:\n        schedule.unroll(i)"},
+        "unroll",
+    ),
+):
+    edited("packed_matmul", _name, _edits, message=_message, of="as_one_function")

@@ -119,7 +119,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "float32 buffers (m, k), (k, n), (m, n)": "multiplies_in_double",
         "B_packed [n/columns][k][columns]": "packs_b_by_rows_of_the_tile",
         "Packed inside the parallel loop over column panels": "packs_all_of_b_first",
-        "its columns vectorized": "packs_b_float_by_float",
+        "Its columns are vectorized": "packs_b_float_by_float",
         "unroll_k steps of k unrolled": "unrolls_four_steps_whatever_is_asked",
         "The loop over column panels is parallel": "runs_on_one_thread",
         "With rows_first A and B change places": "knows_one_order",
@@ -170,7 +170,7 @@ PROMISES: dict[str, dict[str, str]] = {
     },
     "schedule_analysis.compile_variants": {
         '"naive" leaves the loops as they are': "naive_twice",
-        "a vectorized innermost loop": "not_vectorized",
+        "the innermost is vectorized": "not_vectorized",
         "with its outer tile loops fused and parallel": "parallel_forgotten",
         "Each needs a schedule of its own": "one_schedule_for_all",
         "rows and columns of a tile of C": "columns_of_another_size",

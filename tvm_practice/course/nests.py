@@ -417,7 +417,7 @@ def _expect_written_once(found: _RegisterBlock) -> None:
     )
     shared = shared_loops(ends[0], found.loops)
     too_often = "written again at every step of k"
-    too_late = "the whole of C waits in the buffer, which registers cannot hold"
+    too_late = "more of C than a tile waits in the buffer, which registers cannot hold"
     expect(
         shared == found.tile_loops,
         expected="C is written once a tile: inside j_outer, after k_outer has ended",

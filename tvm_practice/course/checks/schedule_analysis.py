@@ -1107,8 +1107,8 @@ def _expect_nests(nests: list[Nest], size: int, tile: int) -> None:
             any(each in nests for each in loops),
             expected=f"{name} of size {size}, tile={tile}: the loops {_told(loops[0])}",
             seen="; ".join(map(_told, nests)) or "nothing compiled",
-            look="the tile sizes given to manual_schedule.tile, 32 x 32 by default; vectorize "
-            "for both tiled ones, parallelize for the last",
+            look="manual_schedule.tile, its tile sizes, 32 x 32 by default, and vectorize for both "
+            "tiled ones, parallelize for the last; the order of the loops is that of tile",
         )
 
 

@@ -27,6 +27,7 @@ from tvm_practice.course.tuning_logs import ansor_log, ansor_task, classic_nest
 from tvm_practice.engines import CLASSIC, host_target
 from tvm_practice.tvm_export.errors import NothingMeasured
 from tvm_practice.viz.loop_nest import format_nest
+from tvm_practice.wording import number_of
 
 
 def _demonstrate_search_task(search_task: Callable[..., Any]) -> str:
@@ -575,7 +576,7 @@ def _expect_task_search(calls: dict[str, Called], trials: int) -> None:
     warm, size = calls["models"][-1]["num_warmup_sample"], trials_per_round(trials, 1)
     expect(
         0 < warm <= size,
-        expected=f"a model that is asked after {size} trials, a round",
+        expected=f"a model that is asked after {number_of(size, 'trial')}, a round",
         seen=f"num_warmup_sample={warm}",
         look="num_warmup_sample= of XGBModel, without which it learns nothing before 100 trials",
     )

@@ -241,7 +241,7 @@ def _expect_copied(
     expect(
         len(copies) == 1 and copies[0][1].writes == output,
         expected=f"one statement copies {update.writes} to {output}",
-        seen=f"{len(copies)} of them",
+        seen=", ".join(f"{each.writes} <- {each.reads[0]}" for _, each in copies) or "none",
         look='the block that cache_write(block, 0, "local") returns',
     )
     loops, statement = copies[0]
@@ -323,14 +323,14 @@ def check_fill_registers(fill_registers: Function) -> None:
         schedule, block = _to_fill(sizes, (rows, columns, steps), names=names, apart=apart)
         before = accumulation(nest_of(schedule))[0]
         rearranged(fill_registers, schedule, block)
-        loops = expect_register_block(schedule, rows, columns, steps)
         outer = " > ".join(f"{each.name} {each.kind}({each.extent})" for each in before[:-3])
         expect_nest(
-            loops,
+            accumulation(nest_of(schedule))[0],
             f"{outer} > k_inner unrolled({steps}) > i_inner unrolled({rows}) > "
             f"j_inner vectorized({columns})",
-            "which loops: k_inner, i_inner and j_inner are the last three of get_loops(block)",
+            "unroll of k_inner and i_inner, vectorize of j_inner: the last three of the loops",
         )
+        expect_register_block(schedule, rows, columns, steps)
         expect_zeroed_alike(schedule)
         a, b = (sizes[0], sizes[2]), (sizes[2], sizes[1])
         expect_product(build_module(schedule.mod), a, b, look="the primitives")
