@@ -9,7 +9,7 @@ from types import CodeType
 from typing import Any, NamedTuple
 
 from tvm_practice.course.expect import expect, fail, show, statements
-from tvm_practice.viz.loop_nest import Loop, Node, Statement, loop_nest, paths
+from tvm_practice.viz.loop_nest import Loop, Node, Statement, loop_nest, paths, without_types
 
 Indices = tuple[int, ...]
 
@@ -178,8 +178,7 @@ def expect_axes(schedule: Any, block: Any, wanted: str, *, look: str, axes: str 
 def _steps(loops: Sequence[Any], axes: Sequence[str]) -> list[str]:
     """What one step of each loop adds to the iterators of the block inside: `i*8`."""
     realize = loops[-1].body
-    # TVM prints its integer expressions in Python's words.
-    values = compile("".join(f"({each})," for each in realize.iter_values), "<axes>", "eval")
+    values = _compiled(realize.iter_values)
     start = {str(each.loop_var): 0 for each in loops}
     before = eval(values, dict(start))
     found = []
@@ -197,7 +196,6 @@ def visited(schedule: Any, block: str) -> Iterator[tuple[Indices, dict[str, Indi
     An iteration that the block's guard skips is not left out.
     """
     loops, realize = _innermost(schedule, block)
-    # TVM prints its integer expressions in Python's words.
     variables = [str(each.var) for each in realize.block.iter_vars]
     values = _compiled(realize.iter_values)
     written = _compiled(each.min for each in realize.block.writes[0].region)
@@ -270,7 +268,9 @@ def expect_step(schedule: Any, block: str, buffer: str, *, loop: int, axis: int,
 
 
 def _compiled(expressions: Iterable[Any]) -> CodeType:
-    return compile("".join(f"({each})," for each in expressions), "<indices>", "eval")
+    """Integer expressions, which TVM prints in Python's words, as a tuple's code."""
+    text = "".join(f"({without_types(each)})," for each in expressions)
+    return compile(text, "<indices>", "eval")
 
 
 def shared_loops(first: Sequence[Loop], second: Sequence[Loop]) -> int:
