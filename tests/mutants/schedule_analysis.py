@@ -469,7 +469,7 @@ edited(
     "compile_variants",
     "columns_of_another_size",
     {"tile(schedule, block, tile, tile)": "tile(schedule, block, tile, 32)"},
-    message="the tile sizes",
+    message="its tile sizes",
 )
 edited(
     "compile_variants",

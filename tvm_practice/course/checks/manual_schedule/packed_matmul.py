@@ -595,10 +595,10 @@ def _check_packed(
     steps = options.get("unroll_k", 4)
     # Otherwise loops of one iteration were left out. Without the copy's, of a single column, its
     # last loop is that over panels, and an answer may vectorize it.
-    if len(around) == _LOOPS and not n == 1 < columns:
+    whole = len(around) == _LOOPS and not n == 1 < columns
+    if whole:
         expect_register_block(schedule, rows, columns, steps)
         expect_zeroed_alike(schedule)
-        _expect_along(schedule, sides, near)
     _expect_columns_written(schedule, min(columns, n))
     if not loops:
         _expect_packed_before(around, before, near, f"rows_first={first}")
@@ -618,6 +618,8 @@ def _check_packed(
             f"B is packed with its {columns} columns vectorized",
             "schedule.vectorize of the last loop of B_packed's block",
         )
+    if whole:
+        _expect_along(schedule, sides, near)
     _expect_unguarded(schedule)
     if not run:
         return
