@@ -222,9 +222,11 @@ def order_packed(schedule: Any, unroll_k: int, rows_first: bool) -> Any:
     schedule.reorder(outer, inner, k_outer, k_inner, i, j)
     # T is declared tile by tile, so its own buffer can be the accumulator, without cache_write.
     schedule.set_scope(block, 0, "local")
-    # A loop over a single column stays: without it another loop were the last.
-    schedule.reverse_compute_at(write_back, inner, preserve_unit_loops=True)
-    schedule.vectorize(schedule.get_loops(write_back)[-1])
+    of_c = schedule.get(write_back).iter_vars[1].dom.extent
+    columns = min(int(schedule.get(j).extent), int(of_c))
+    schedule.reverse_compute_at(write_back, inner)
+    if columns > 1:  # else TVM has dropped their loop, and another one is last
+        schedule.vectorize(schedule.get_loops(write_back)[-1])
     schedule.parallel(outer)
     return outer
 

@@ -967,14 +967,14 @@ edited(
     "order_packed",
     "writes_c_at_the_end",
     {
-        "    schedule.reverse_compute_at(write_back, inner, preserve_unit_loops=True)\n": "",
+        "    schedule.reverse_compute_at(write_back, inner)\n": "",
     },
     message="C written inside the second loop",
 )
 edited(
     "order_packed",
     "writes_c_once_per_column_of_tiles",
-    {"(write_back, inner,": "(write_back, outer,"},
+    {"(write_back, inner)": "(write_back, outer)"},
     message="C written inside the second loop",
 )
 edited(
@@ -986,7 +986,7 @@ edited(
 edited(
     "order_packed",
     "vectorizes_whatever_is_last",
-    {"(write_back, inner, preserve_unit_loops=True)": "(write_back, inner)"},
+    {"if columns > 1:": "if True:"},
     message="the others stay serial",
 )
 edited(
@@ -1159,10 +1159,7 @@ edited(
 edited(
     "order_packed",
     "vectorizes_a_column_of_rows",
-    {
-        "(write_back, inner, preserve_unit_loops=True)\n": "(write_back, inner)\n"
-        "    if len(schedule.get_loops(write_back)) > 2:\n    "
-    },
+    {"if columns > 1:": "if len(schedule.get_loops(write_back)) > 2:"},
     message="the columns vectorized",
 )
 edited(
@@ -1172,8 +1169,8 @@ edited(
         '    schedule.set_scope(block, 0, "local")\n': "",
         "    row_block, column_block,": '    copy = schedule.cache_write(block, 0, "local")\n'
         "    row_block, column_block,",
-        "    schedule.reverse_compute_at(write_back, inner": "    schedule.reverse_compute_at("
-        "copy, inner)\n    schedule.reverse_compute_at(write_back, inner",
+        "    schedule.reverse_compute_at(write_back, inner)": "    schedule.reverse_compute_at("
+        "copy, inner)\n    schedule.reverse_compute_at(write_back, inner)",
     },
     message="C is copied from T_local",
 )
@@ -1220,10 +1217,7 @@ edited(
 edited(
     "order_packed",
     "writes_narrow_tiles_float_by_float",
-    {
-        "preserve_unit_loops=True)\n": "preserve_unit_loops=True)\n"
-        "    if int(schedule.get(j).extent) > 3:\n    "
-    },
+    {"if columns > 1:": "if columns > 3:"},
     message="vectorize",
 )
 edited(
@@ -1910,8 +1904,8 @@ edited(
     "order_packed",
     "copies_a_single_panel_outside",
     {
-        "(write_back, inner,": "(write_back, inner if int(schedule.get(inner).extent) > 1 else "
-        "outer,",
+        "(write_back, inner)": "(write_back, inner if int(schedule.get(inner).extent) > 1 else "
+        "outer)",
     },
     message="C written inside the second loop",
 )
@@ -1975,10 +1969,7 @@ edited(
 edited(
     "order_packed",
     "does_not_vectorize_wide_copies",
-    {
-        "preserve_unit_loops=True)\n": "preserve_unit_loops=True)\n"
-        "    if int(schedule.get(j).extent) <= 64:\n    "
-    },
+    {"if columns > 1:": "if 1 < columns <= 64:"},
     message="columns vectorized",
 )
 
@@ -2650,16 +2641,15 @@ edited(
     },
     message="steps by",
 )
-for _exercise, _copy in (("accumulate_locally", "write_back"), ("order_packed", "write_back")):
+for _exercise, _indent in (("accumulate_locally", " " * 4), ("order_packed", " " * 8)):
+    _last = f"{_indent}schedule.vectorize(schedule.get_loops(write_back)"
     edited(
         _exercise,
         "copies_a_square_tile_by_columns",
         {
-            f"    schedule.vectorize(schedule.get_loops({_copy})": "    own = schedule.get_loops("
-            f"{_copy})[-2:]\n"
-            "    if len({int(schedule.get(each).extent) for each in own}) == 1:\n"
-            "        schedule.reorder(*own[::-1])\n"
-            f"    schedule.vectorize(schedule.get_loops({_copy})",
+            _last: f"{_indent}own = schedule.get_loops(write_back)[-2:]\n"
+            f"{_indent}if len({{int(schedule.get(each).extent) for each in own}}) == 1:\n"
+            f"{_indent}    schedule.reorder(*own[::-1])\n{_last}",
         },
         message="rows before columns",
     )
