@@ -222,10 +222,8 @@ def order_packed(schedule: Any, unroll_k: int, rows_first: bool) -> Any:
     schedule.reorder(outer, inner, k_outer, k_inner, i, j)
     # T is declared tile by tile, so its own buffer can be the accumulator, without cache_write.
     schedule.set_scope(block, 0, "local")
-    of_c = schedule.get(write_back).iter_vars[1].dom.extent
-    columns = min(int(schedule.get(j).extent), int(of_c))
     schedule.reverse_compute_at(write_back, inner)
-    if columns > 1:  # else TVM has dropped their loop, and another one is last
+    if int(schedule.get(j).extent) > 1:  # else TVM has dropped it, and another loop is last
         schedule.vectorize(schedule.get_loops(write_back)[-1])
     schedule.parallel(outer)
     return outer
@@ -264,8 +262,7 @@ def packed_matmul(
     - A_packed [m/rows][k][rows]: the rows of A that one tile reads, one column after the other
       without a gap. Packed first, its outermost loop parallel.
     - B_packed [n/columns][k][columns]: likewise for the columns of B. Packed inside the parallel
-      loop over column panels, just before they are used. Its columns are vectorized, with
-      rows_first as well.
+      loop over column panels, just before they are used; its columns vectorized either way.
     - Tiles of rows x columns accumulate in a "local" buffer, as in `register_block`: columns
       vectorized, rows and unroll_k steps of k unrolled, set to zero before k, written to C once.
     - The loop over column panels is parallel, the loop over row panels is inside it: a column panel

@@ -299,8 +299,7 @@ def packed_matmul(
     - A_packed [m/rows][k][rows]: the rows of A that one tile reads, one column after the other
       without a gap. Packed first, its outermost loop parallel.
     - B_packed [n/columns][k][columns]: likewise for the columns of B. Packed inside the parallel
-      loop over column panels, just before they are used. Its columns are vectorized, with
-      rows_first as well.
+      loop over column panels, just before they are used; its columns vectorized either way.
     - Tiles of rows x columns accumulate in a "local" buffer, as in `register_block`: columns
       vectorized, rows and unroll_k steps of k unrolled, set to zero before k, written to C once.
     - The loop over column panels is parallel, the loop over row panels is inside it: a column panel

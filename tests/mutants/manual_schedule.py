@@ -986,7 +986,7 @@ edited(
 edited(
     "order_packed",
     "vectorizes_whatever_is_last",
-    {"if columns > 1:": "if True:"},
+    {"if int(schedule.get(j).extent) > 1:": "if True:"},
     message="the others stay serial",
 )
 edited(
@@ -1159,7 +1159,7 @@ edited(
 edited(
     "order_packed",
     "vectorizes_a_column_of_rows",
-    {"if columns > 1:": "if len(schedule.get_loops(write_back)) > 2:"},
+    {"if int(schedule.get(j).extent) > 1:": "if len(schedule.get_loops(write_back)) > 2:"},
     message="the columns vectorized",
 )
 edited(
@@ -1217,7 +1217,7 @@ edited(
 edited(
     "order_packed",
     "writes_narrow_tiles_float_by_float",
-    {"if columns > 1:": "if columns > 3:"},
+    {"(j).extent) > 1:": "(j).extent) > 3:"},
     message="vectorize",
 )
 edited(
@@ -1969,7 +1969,7 @@ edited(
 edited(
     "order_packed",
     "does_not_vectorize_wide_copies",
-    {"if columns > 1:": "if 1 < columns <= 64:"},
+    {"if int(schedule.get(j).extent) > 1:": "if 1 < int(schedule.get(j).extent) <= 64:"},
     message="columns vectorized",
 )
 

@@ -119,7 +119,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "float32 buffers (m, k), (k, n), (m, n)": "multiplies_in_double",
         "B_packed [n/columns][k][columns]": "packs_b_by_rows_of_the_tile",
         "Packed inside the parallel loop over column panels": "packs_all_of_b_first",
-        "Its columns are vectorized": "packs_b_float_by_float",
+        "its columns vectorized": "packs_b_float_by_float",
         "unroll_k steps of k unrolled": "unrolls_four_steps_whatever_is_asked",
         "The loop over column panels is parallel": "runs_on_one_thread",
         "With rows_first A and B change places": "knows_one_order",
