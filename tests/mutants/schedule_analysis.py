@@ -1451,43 +1451,24 @@ right_edited(
         "    return modules",
     },
 )
-
-
-@mutant("sample_latency", message="measured before|calls for warmup")
-def warms_a_function_up_once(run, *, warmup, repeats, _warm=set()):  # noqa: B006
-    import time
-
-    import numpy as np
-
-    if id(run) not in _warm:
-        _warm.add(id(run))
-        for _ in range(warmup):
-            run()
-    samples = np.empty(repeats)
-    for i in range(repeats):
-        started = time.perf_counter()
-        run()
-        samples[i] = (time.perf_counter() - started) * 1e3
-    return samples
-
-
-_is_warm = False
-
-
-@mutant("sample_latency", message="calls for warmup")
-def warms_the_first_function_up(run, *, warmup, repeats):
-    import time
-
-    import numpy as np
-
-    global _is_warm
-    if not globals().get("_is_warm"):
-        for _ in range(warmup):
-            run()
-        _is_warm = True
-    samples = np.empty(repeats)
-    for i in range(repeats):
-        started = time.perf_counter()
-        run()
-        samples[i] = (time.perf_counter() - started) * 1e3
-    return samples
+edited(
+    "sample_latency",
+    "warms_a_function_up_once",
+    {
+        "    for _ in range(warmup)": "    warm = globals().setdefault('_warm', set())\n"
+        "    warmup *= id(run) not in warm\n"
+        "    warm.add(id(run))\n"
+        "    for _ in range(warmup)"
+    },
+    message="measured before|calls for warmup",
+)
+edited(
+    "sample_latency",
+    "warms_the_first_function_up",
+    {
+        "    for _ in range(warmup)": "    warmup *= not globals().get('_is_warm')\n"
+        "    globals()['_is_warm'] = True\n"
+        "    for _ in range(warmup)"
+    },
+    message="calls for warmup",
+)
