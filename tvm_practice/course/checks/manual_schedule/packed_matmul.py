@@ -549,7 +549,10 @@ def _check_packed(
     loops: bool = True,
     run: bool = True,
 ) -> None:
-    """With `loops`, none of which of the sum then has one iteration, they are looked at."""
+    """The stages, the loops of the sum and of the copy to C, and which operand is packed where.
+
+    With `loops`, several of which iterate more than once, how often each one does as well.
+    """
     import tvm
 
     m, n, k = sizes
