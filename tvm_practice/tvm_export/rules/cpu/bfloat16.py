@@ -88,10 +88,10 @@ def _promoted(expression: Any) -> Any:
         if isinstance(node, tirx.FloatImm):
             return tirx.const(node.value, "float32") if is_bfloat16(node.ty) else node
         if isinstance(node, tirx.Cast):
-            dtype = "float32" if is_bfloat16(node.ty) else str(node.ty)
-            if str(node.value.ty) == "bool":  # 1 and 0 are not rounded
-                return tirx.Select(node.value, tirx.const(1, dtype), tirx.const(0, dtype))
-            return _rounded(_real(node.value)) if is_bfloat16(node.ty) else node.value.astype(dtype)
+            if not is_bfloat16(node.ty):
+                return node.value.astype(str(node.ty))
+            real = _real(node.value)
+            return real if str(node.value.ty) == "bool" else _rounded(real)  # 1 and 0 are exact
         if isinstance(node, tirx.Select):
             return tirx.Select(node.condition, node.true_value, node.false_value)
         if isinstance(node, tirx.Let):
