@@ -216,7 +216,7 @@ def leaves_processes_behind(host, port, key, *, workers, session_seconds, trial_
     return runner
 
 
-@mutant("survive_lost_worker", message="(?s)is run again, up to 3 times.*lost once: run 1 times")
+@mutant("survive_lost_worker", message="(?s)is run again, up to 3 times.*lost once: run 1 time")
 def takes_what_comes(runner, inputs, *, attempts):
     return [future.result() for future in runner.run(inputs)]
 
