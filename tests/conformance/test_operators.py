@@ -74,9 +74,24 @@ def test_of_equal_values_any_may_be_named() -> None:
     for dim, given in ((1, x), (0, x.T)):
         made = [
             operators._with_what_is_at(
-                lambda x, k, dim, keepdim, at=each if dim == 1 else each.T: (x.gather(dim, at), at)
+                lambda x, k, dim, keepdim, at=each if dim == 1 else each.T: (x.gather(dim, at), at),
+                place=1,
             )(given, 1, dim, True)
             for each in (*place.values(), torch.tensor([[2], [0]]))
         ]
         first, second, wrong = ([one.tolist() for one in each] for each in made)
         assert first == second != wrong
+
+
+def test_an_order_of_equal_values_names_each_once() -> None:
+    x = torch.tensor([[2, 1, 1], [1, 2, 2]])
+    orders = [[[1, 2, 0], [0, 1, 2]], [[2, 1, 0], [0, 2, 1]], [[1, 1, 0], [0, 2, 2]]]
+
+    def at(order: list[list[int]]) -> list[object]:
+        named = operators._with_what_is_at(lambda x, dim: torch.tensor(order), place=0)
+        return [each.tolist() for each in named(x, dim=1)]
+
+    first, second, one_twice = map(at, orders)
+    assert first == second
+    assert first[:-1] == one_twice[:-1]
+    assert first != one_twice
