@@ -2,12 +2,13 @@
 
     nohup nice python benchmarks/trials.py &             # all of it: a day or more
     python benchmarks/trials.py --model bert_base --tuner ansor --trials 100,1000 --seeds 1
-    python benchmarks/trials.py --table                  # only write docs/trials.md
+    python benchmarks/trials.py --table                  # only write docs/trials.md, its picture
 
 A search of a seed goes on in one log: the export of 300 trials begins with the records of 100. Each
 export is timed in turns with PyTorch. Points are kept in --out as they are measured, and a run goes
-on where one before it ended, or was killed. A point that the machine was too busy for is not kept;
-the next run measures it again. All of seed 0 comes first, then all of seed 1, and so on.
+on where one before it ended, or was killed. A point that the machine was too busy for is not kept,
+and its search waits for the next run, because longer ones would leave their records in its log. All
+of seed 0 comes first, then all of seed 1, and so on.
 """
 
 import json
@@ -25,6 +26,7 @@ import click
 
 ROOT = Path(__file__).resolve().parent.parent
 PAGE = ROOT / "docs" / "trials.md"
+PICTURE = ROOT / "docs" / "pictures" / "trials.svg"
 MODELS = ("resnet18", "bert_base")
 TUNERS = ("autotvm", "ansor", "metaschedule")
 TRIALS = (100, 300, 1000, 3000)
@@ -37,6 +39,10 @@ Made by `python benchmarks/trials.py`. A cell is the exported model's time over 
 two called in turns on the same threads; under 1, the export is faster. Of several seeds it is the
 geometric mean with its 95% interval by Student's t; of one, the comparison's own. *share* is the
 speed that this many trials reach of the speed after the most trials, the same seeds in both.
+AutoTVM and Ansor tune the classic engine's export and MetaSchedule the current engine's, so their
+untuned speeds differ. Each cell is measured in a process of its own, and its interval holds what
+differs within that process; ratios of two processes can be further apart. Ansor's schedules replace
+the untuned ones even where they are slower, which few trials show.
 """
 
 
@@ -151,8 +157,9 @@ def table(points: Sequence[Point]) -> list[str]:
                 times.append(with_interval(*mean_with_interval(found)) if found else "—")
                 both = [each for each in found if each.seed in final]
                 shares.append(f"{_share(both, final):.0%}" if both else "—")
-            seeds = len({each.seed for each in of_tuner})
-            lines.append(f"| {tuner}, seeds 0 to {seeds - 1} | {' | '.join(times)} |")
+            last = max(each.seed for each in of_tuner)
+            seeds = f"seeds 0 to {last}" if last else "seed 0"
+            lines.append(f"| {tuner}, {seeds} | {' | '.join(times)} |")
             lines.append(f"| *share* | {' | '.join(shares)} |")
     return lines
 
@@ -171,8 +178,50 @@ def page(report: dict[str, Any]) -> str:
     """The page of what was measured."""
     machine = report["environment"]
     where = f"Machine: {machine['processor']}, {report['threads']} threads; {machine['date'][:10]}."
-    points = [Point(**{**each, "ci95": tuple(each["ci95"])}) for each in report["points"]]
-    return "\n".join([_HEAD, where, *table(points)]) + "\n"
+    drawn = f"![Time over PyTorch's by trials, a line per tuner](pictures/{PICTURE.name})"
+    return "\n".join([_HEAD, where, "", drawn, *table(_points(report))]) + "\n"
+
+
+def picture(points: Sequence[Point]) -> str:
+    """Each tuner's ratio by trials, with its interval, a panel per model, as SVG."""
+    from tvm_practice.viz.drawing import new_figure, standalone, style, to_svg
+
+    models = list(dict.fromkeys(each.model for each in points))
+    numbers = sorted({each.trials for each in points})
+    with style():
+        figure = new_figure(4.2 * len(models), 3.6)
+        panels = figure.subplots(1, len(models), sharey=True, squeeze=False)[0]
+        for model, panel in zip(models, panels, strict=True):
+            of_model = [each for each in points if each.model == model]
+            for tuner in dict.fromkeys(each.tuner for each in of_model):
+                of_tuner = [each for each in of_model if each.tuner == tuner]
+                there = [each for each in numbers if any(one.trials == each for one in of_tuner)]
+                found = [
+                    mean_with_interval([one for one in of_tuner if one.trials == each])
+                    for each in there
+                ]
+                ends = zip(*((mean - low, high - mean) for mean, (low, high) in found), strict=True)
+                panel.errorbar(
+                    [numbers.index(each) for each in there],
+                    [mean for mean, _ in found],
+                    yerr=list(ends),
+                    label=tuner,
+                    marker="o",
+                    markersize=4,
+                    capsize=3,
+                )
+            panel.axhline(1, linewidth=0.8, linestyle="--", color="C4")
+            panel.set_xticks(range(len(numbers)), [str(each or "untuned") for each in numbers])
+            panel.set(title=model, xlabel="trials", yscale="log")
+            panel.yaxis.set_major_formatter("{x:g}")
+            panel.yaxis.set_minor_formatter("{x:g}")
+        figure.axes[0].set_ylabel("time / PyTorch's")
+        figure.axes[0].legend()
+        return standalone(to_svg(figure, title="Time over PyTorch's by trials"))
+
+
+def _points(report: dict[str, Any]) -> list[Point]:
+    return [Point(**{**each, "ci95": tuple(each["ci95"])}) for each in report["points"]]
 
 
 def _numbers(_: Any, __: Any, given: str) -> tuple[int, ...]:
@@ -214,21 +263,28 @@ def main(
     if only_table:
         if not out.exists():
             raise click.UsageError(f"there is no {out}; run it without --table")
-        PAGE.write_text(page(json.loads(out.read_text())))
-        click.echo(f"written: {PAGE}")
+        report = json.loads(out.read_text())
+        PAGE.write_text(page(report))
+        PICTURE.write_text(picture(_points(report)))
+        click.echo(f"written: {PAGE} and {PICTURE}")
         return
     out.parent.mkdir(parents=True, exist_ok=True)
     points = json.loads(out.read_text())["points"] if out.exists() else []
     known = {(each["model"], each["tuner"], each["trials"], each["seed"]) for each in points}
     left = 0
+    waiting = set()
     for place in wanted(models or MODELS, tuners or TUNERS, trials, seeds):
+        model, tuner, number, seed = place
         if place in known:
             continue
-        model, tuner, number, seed = place
+        if (model, tuner, seed) in waiting:
+            left += 1
+            continue
         click.echo(f"{model}, {tuner}, {number} trials, seed {seed}")
         found = measure(*place, out.with_suffix(""))
         if isinstance(found, str):
             left += 1
+            waiting.add((model, tuner, seed))
             click.echo(f"  not kept: {found}", err=True)
             continue
         low, high = found.ci95

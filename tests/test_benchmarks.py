@@ -10,6 +10,7 @@ from typing import Any
 
 import psutil
 import pytest
+from click.testing import CliRunner
 
 from tests.test_command_lines import quick_help
 
@@ -110,6 +111,36 @@ def test_trials_are_measured_seed_by_seed() -> None:
     places = list(_trials().wanted(("mlp",), ("ansor", "autotvm"), (8, 4), 2))
     assert places[:3] == [("mlp", "ansor", number, 0) for number in (0, 4, 8)]
     assert len(places) == 12 and places[6] == ("mlp", "ansor", 0, 1)
+
+
+def test_a_search_waits_whose_point_was_not_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    trials = _trials()
+    asked = []
+
+    def measure(model: str, tuner: str, number: int, seed: int, folder: Path) -> Any:
+        asked.append((number, seed))
+        if (number, seed) == (4, 0):
+            return "not measured"
+        return trials.Point(model, tuner, number, seed, number, 1.0, 0.5, (0.4, 0.6))
+
+    monkeypatch.setattr(trials, "measure", measure)
+    command = ["--model", "mlp", "--tuner", "ansor", "--trials", "4,8", "--seeds", "2"]
+    run = CliRunner().invoke(trials.main, [*command, "--out", str(tmp_path / "trials.json")])
+    assert run.exit_code == 1 and "2 points are missing" in run.output
+    assert asked == [(0, 0), (4, 0), (0, 1), (4, 1), (8, 1)]
+
+
+def test_trials_are_drawn_with_a_panel_per_model() -> None:
+    trials = _trials()
+    points = [
+        trials.Point(model, "ansor", number, 0, number, 1.0, 1.5 - number / 16, (0.4, 1.6))
+        for model in ("mlp", "gpt2")
+        for number in (0, 8)
+    ]
+    drawn = trials.picture(points)
+    assert all(f">{each}<" in drawn for each in ("mlp", "gpt2", "untuned", "8", "ansor"))
 
 
 @pytest.mark.pages

@@ -207,7 +207,8 @@ def check_order_packed(order_packed: Function) -> None:
             loops,
             _ordered_loops(sizes, tile, unroll_k, rows_first),
             f"with rows_first={rows_first}: split of k by [None, unroll_k], schedule.reorder",
-            order=f"schedule.reorder, with rows_first={rows_first}",
+            order=f"schedule.reorder, with rows_first={rows_first}; and the factors of k's split: "
+            "in [None, unroll_k] the last is the inner loop",
             kinds="schedule.parallel of the outermost loop; the others stay serial",
         )
         _expect_packed_axes(schedule, unroll_k, rows_first, f"rows_first={rows_first}")
@@ -451,8 +452,8 @@ def _expect_copy_loops(loops: Sequence[Loop], last: tuple[str, int], name: str) 
         and all(loop.kind == "serial" for loop in loops[1:-1]),
         loops,
         f"the last loop of {name} is {last[0]}({last[1]}), and the loops before it are serial",
-        "schedule.vectorize of the last loop of B_packed alone, after compute_at with "
-        "preserve_unit_loops=True",
+        "the copies' loops stay serial but for the last of B_packed, which vectorize takes "
+        "after compute_at with preserve_unit_loops=True",
     )
 
 

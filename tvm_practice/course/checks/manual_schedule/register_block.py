@@ -257,8 +257,8 @@ def _expect_copied(
         [loop.extent for loop in loops[depth:]] == list(own),
         loops,
         f"the copy's own loops inside {where}: rows({own[0]}) > columns({own[1]})",
-        "preserve_unit_loops=True of reverse_compute_at: without it a loop of one iteration is "
-        "dropped, and the last of get_loops is another",
+        "the copy's two loops as reverse_compute_at leaves them, without fuse or split; "
+        "preserve_unit_loops=True keeps those of one iteration",
     )
     expect_loops(
         loops[depth].kind in ("serial", "unrolled") and loops[-1].kind == "vectorized",
