@@ -1300,6 +1300,34 @@ def options_by_position(tasks, weights, *, trials, log):
         )
 
 
+@right("tune_ansor")
+def weights_in_an_objective(tasks, weights, *, trials, log):
+    from pathlib import Path
+
+    from tvm import auto_scheduler as search
+
+    from tvm_practice.tvm_export.tuners import ansor, budget
+
+    def weighted(latencies):
+        return sum(weight * each for weight, each in zip(weights, latencies, strict=True))
+
+    with ansor.measuring(tasks, trials, log) as measure:
+        options = search.TuningOptions(
+            num_measure_trials=trials,
+            num_measures_per_round=budget.trials_per_round(trials, len(tasks)),
+            builder=measure.builder,
+            runner=measure.runner,
+            measure_callbacks=[measure.callback, search.RecordToFile(log)],
+            verbose=0,
+        )
+        search.TaskScheduler(
+            tasks,
+            objective_func=weighted,
+            load_log_file=log if Path(log).exists() else None,
+            callbacks=[],
+        ).tune(options, search_policy_params=ansor.fast_search_params())
+
+
 @right("tune_task")
 def in_whole_rounds(task, *, trials, log):
     from tvm import auto_scheduler as search
@@ -2099,4 +2127,16 @@ edited(
         "        np.random.set_state(state)",
     },
     message="two searches that begin with different configurations",
+)
+
+edited(
+    "tune_ansor",
+    "the_largest_weighted_latency",
+    {
+        "tasks, weights, load_log_file": (
+            "tasks, objective_func=lambda costs: max(map(float.__mul__, weights, costs)), "
+            "load_log_file"
+        )
+    },
+    message="the weighted sum of latencies",
 )

@@ -1163,3 +1163,11 @@ auto call_on_threads(const Model& model, const std::vector<Input>& inputs, int t
   return out;
 }
 """
+
+
+edited(
+    "call_on_threads",
+    "counts_on_in_the_next_call",
+    {"std::atomic<size_t> next": "static std::atomic<size_t> next"},
+    message="static variables",
+)

@@ -8,6 +8,8 @@ from pathlib import Path
 from typing import Any
 from unittest import mock
 
+import numpy as np
+
 from tvm_practice.course.checks.auto_tune.common import (
     PHASE,
     Called,
@@ -303,6 +305,22 @@ def _ansor_calls(*, searching: bool = True) -> Iterator[dict[str, Called]]:
         yield {"made": made, "searches": searches, "options": options}
 
 
+def _weights_of(made: dict[str, Any], tasks: int) -> list[float]:
+    """What each task's latency counts for in the scheduler's objective, a sum."""
+    objective = made.get("objective_func")
+    if objective is None:
+        return [float(each) for each in made.get("task_weights") or ()]
+    weights = [float(objective(each)) for each in np.eye(tasks).tolist()]
+    latencies = fresh_rng().uniform(1e-4, 1e-2, tasks).tolist()
+    expect(
+        np.isclose(objective(latencies), np.dot(weights, latencies), rtol=1e-9, atol=0),
+        expected="the weighted sum of latencies as the objective",
+        seen="an objective_func that is no sum",
+        look="auto_scheduler.TaskScheduler(tasks, weights)",
+    )
+    return weights
+
+
 def _expect_ansor(
     calls: dict[str, Called], tasks: Sequence[Any], given: Sequence[float], trials: int
 ) -> None:
@@ -313,9 +331,9 @@ def _expect_ansor(
         look="the objects that the docstring names",
     )
     made, search, options = (calls[each][-1] for each in ("made", "searches", "options"))
-    weights = [float(each) for each in made.get("task_weights") or ()]
+    weights = _weights_of(made, len(given))
     expect(
-        weights == list(given),
+        len(weights) == len(given) and np.allclose(weights, given, rtol=1e-9, atol=0),
         expected=f"the tasks weighted as given, {list(given)}",
         seen=f"{weights or 'no weights'}",
         look="auto_scheduler.TaskScheduler(tasks, weights)",

@@ -727,8 +727,9 @@ def check_call_on_threads(call_on_threads: Function) -> None:
         (inputs, threads, inputs - 1), (inputs, 1, failing), (1, threads, 0), (93, 20, -1),
         (inputs, threads, 0),
     )  # fmt: skip
+    programs = _tried("call_on_threads", call_on_threads, *runs)
     crowd, said, few, failed, none, single, no_clone, number, late, alone, only, wide, first = (
-        _tried("call_on_threads", call_on_threads, *runs)
+        programs
     )
     expect(
         said["exit"] == "0",
@@ -746,6 +747,14 @@ def check_call_on_threads(call_on_threads: Function) -> None:
     _expect_exceptions(failing, alone, number, no_clone)  # on a single thread
     for each in (only, first):
         _expect_exceptions(0, each, number, no_clone)
+    for each, (count, *_) in zip(programs, runs, strict=True):
+        want = ",".join(str(10 * (count - 1 - at) + 1) for at in range(min(count, 20)))
+        expect(
+            each.get("again", "") == want,
+            expected=f"of a second call {min(count, 20)} results, result i of input i",
+            seen=each.get("again", f"exit code {each['exit']}")[:200] or "no result",
+            look="static variables, and others that a call leaves behind for the next",
+        )
     for each in _tried("call_on_threads", call_on_threads, (9, 4, -1), (9, 4, -4), races=True):
         expect(
             "race" not in each,
