@@ -640,7 +640,7 @@ def order_of_rows_and_steps_as_a_choice(m, n, k):
     return schedule, [A, B, C]
 
 
-@mutant("metaschedule_space", message="in each of 12 samples")
+@mutant("metaschedule_space", message="in each of 48 samples")
 def decisions_given(schedule):
     block = schedule.get_sblock("C")
     i, j, k = schedule.get_loops(block)
@@ -2139,4 +2139,15 @@ edited(
         )
     },
     message="the weighted sum of latencies",
+)
+
+edited(
+    "metaschedule_space",
+    "unrolls_where_a_step_has_several",
+    {
+        "    schedule.unroll(k_inner)\n": (
+            "    if int(schedule.get(steps[1])) > 1:\n        schedule.unroll(k_inner)\n"
+        )
+    },
+    message="the same calls whatever is sampled",
 )

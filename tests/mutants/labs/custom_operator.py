@@ -1421,3 +1421,15 @@ edited(
     },
     message="set to zero by a statement before the loop|runs?",
 )
+
+edited(
+    "rms_norm_gate",
+    "eps_of_half_precision",
+    {"te.const(eps, X.dtype)": "te.const(float(np.float16(eps)), X.dtype)"}
+    | {
+        "    from tvm import te\n\n    columns": (
+            "    import numpy as np\n    from tvm import te\n\n    columns"
+        )
+    },
+    message="and eps",
+)

@@ -1135,6 +1135,15 @@ def _expect_a_result_each(survive_lost_worker: Function) -> None:
         seen=f"{runner.runs[0]} runs, and {'one result' if one is again else 'two results'}",
         look="results by the trial's place in the list, not by the trial",
     )
+    runner = _Scripted([2, 0])
+    results = survive_lost_worker(runner, [0, 1, 0], attempts=2)
+    lost = sum(each.run_secs is None for each in results)
+    expect(
+        runner.runs == [4, 1] and not lost,
+        expected="a trial that is given twice, and lost twice, is run again for both places",
+        seen=f"{runner.runs[0]} runs; {lost} of 3 results are those of a lost worker",
+        look="the places in the list that are left, not the trials",
+    )
 
 
 def _expect_attempts_counted(survive_lost_worker: Function) -> None:
