@@ -48,6 +48,16 @@ def test_a_function_that_raises_is_told_where(
     assert "NameError" in verdict.message and "line 2: return undefined_name" in verdict.message
 
 
+def test_what_an_answer_says_of_a_shape_is_shown(
+    grader: Grader, matmul: Exercise, tmp_path: Path
+) -> None:
+    said = "at (1, 1) the largest error is 2"
+    verdict = grader.grade(
+        matmul, _file(tmp_path, f"def matmul(m, n, k):\n    raise ValueError({said!r})\n")
+    )
+    assert f"ValueError: {said}" in verdict.message
+
+
 def test_a_file_that_does_not_parse_is_told_where(
     grader: Grader, matmul: Exercise, tmp_path: Path
 ) -> None:

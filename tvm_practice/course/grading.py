@@ -231,6 +231,9 @@ def describe(error: BaseException, name: str, path: str) -> str:
 # Before the reason that TVM gives: names of the error, and the condition in C++ that was not met.
 _CHECKED = re.compile(r"^(\w*Error: )*Check failed: .*? is false: (?=\S)|^(\w*Error: )+(?=\S)")
 
+# Lines of a stack in C++ or Python.
+_OF_A_STACK = re.compile(r"(\d+: |at /|File |Stack trace)")
+
 
 def _essence(message: str) -> str:
     """The telling lines of TVM's errors, which carry a C++ stack and the whole module."""
@@ -243,10 +246,8 @@ def _essence(message: str) -> str:
     lines = [line.strip() for line in message.splitlines()]
     if failed := [line for line in lines if "Check failed: " in line]:
         return _CHECKED.sub("", failed[-1])[:600]
-    lines = [
-        line for line in lines if line and not re.match(r"(\d+: |at |File |Stack trace)", line)
-    ]
-    return _CHECKED.sub("", lines[-1])[:600] if lines else ""
+    told = [line for line in lines if line and not re.match(_OF_A_STACK, line)]
+    return _CHECKED.sub("", (told or lines or [""])[-1])[:600]
 
 
 def _again(exercise: Exercise, source: str, seed: int) -> str:

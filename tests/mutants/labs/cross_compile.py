@@ -1291,3 +1291,14 @@ edited(
     },
     message="a mask in braces may stand behind the register",
 )
+
+edited(
+    "c_harness",
+    "takes_a_part_for_a_format",
+    {
+        """fprintf(stderr, "%s", parts[i] ? parts[i] : "");',\n""": (
+            """fprintf(stderr, parts[i] ? parts[i] : "");',\n"""
+        )
+    },
+    message="no format of printf",
+)

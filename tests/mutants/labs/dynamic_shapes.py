@@ -1656,3 +1656,14 @@ edited(
     {"if tensors[index].shape[axis] == 1:": "if tensors[index].shape[axis] <= 2:"},
     message="ConstraintViolationError",
 )
+
+edited(
+    "verify_over_range",
+    "compares_in_float64",
+    {
+        "np.abs(got - want).max()": (
+            'np.abs(got.astype("float64") - want.astype("float64")).max(initial=0)'
+        )
+    },
+    message="of int64 arrays of",
+)

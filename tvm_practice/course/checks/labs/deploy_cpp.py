@@ -774,7 +774,8 @@ def _expect_thread_results(programs: Iterable[tuple[Said, int]]) -> None:
             seen == want,
             expected=f"{count} results, result i of input i",
             seen=seen[:200],
-            look="the place where a thread writes its result",
+            look="the place where a thread writes its result; inputs that no thread takes; the "
+            "joins, before which no result is sure",
         )
 
 
@@ -790,7 +791,7 @@ def _expect_own_instances(said: Said, threads: int) -> None:
         1 < int(said["peak"]) <= threads,
         expected=f"up to {threads} calls at a time, and more than one",
         seen=f"{said['peak']} at most",
-        look="the joins: only after all threads have started"
+        look="the joins: only after all threads have started; and a mutex held during a call"
         if int(said["peak"]) < 2
         else "the number of threads: std::min(threads, inputs.size())",
     )
@@ -827,7 +828,8 @@ def _expect_exceptions(
         failed["exit"] == "0",
         expected="an exception of a call arrives in the caller",
         seen=f"the program was ended, exit code {failed['exit']}: std::terminate",
-        look="try and catch (...) within the thread, std::current_exception()",
+        look="try and catch (...) within the thread, std::current_exception(); and no throw in the "
+        "caller before every thread is joined",
     )
     expect(
         failed["caught"] == f"input {failing} is bad" and failed["unfinished"] == "0",
@@ -949,7 +951,8 @@ def _expect_label(said: Said) -> None:
         said["label"] == said["expected"],
         expected=f"the label {said['expected']}",
         seen=said["label"],
-        look="sizeof label for the copy back; wait, then return",
+        look="the pixels, all of them, in the memory that is wrapped; sizeof label for the copy "
+        "back; wait, then return",
     )
     for word, what in (
         ("again", "a second call of the model, on another stream"),

@@ -64,7 +64,9 @@ def _expect_array(got: Any, want: np.ndarray, *, name: str, look: str) -> np.nda
         (got.dtype, got.shape) == (want.dtype, want.shape),
         expected=f"{name}'s result of type {want.dtype} and shape {want.shape}",
         seen=f"{got.dtype} of {got.shape}",
-        look=look,
+        look=look
+        if got.dtype == want.dtype
+        else "the type of the result: the last astype, or the dtype= of what makes the array",
     )
     return np.asarray(got)
 
@@ -609,7 +611,8 @@ def check_fold_zero_point(fold_zero_point: Function) -> None:
             got,
             (own - zero * columns).astype("int32"),
             name="the folded bias",
-            look="a column's sum is over k, axis 0",
+            look="np.rint(bias / scale) as int32, minus zero_point times the column's sum, over k, "
+            "axis 0, in int32",
             wrong=mistakes,
         )
 
@@ -1172,7 +1175,8 @@ def _expect_simulated(func: Any, arrays: Sequence[np.ndarray]) -> Tiles:
         raise fail(
             "instructions that a processor can execute",
             str(fault),
-            "the order of the instructions, their pointers, and strides in bytes",
+            "the order of the instructions, their pointers, strides in bytes, also of the store, "
+            "and the tiles of tdpbf16ps: sums, left, right",
         ) from fault
 
 

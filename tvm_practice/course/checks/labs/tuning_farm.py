@@ -1238,7 +1238,8 @@ _TEXT = {"search": 1.0, "build": 0.5, "request": 0.001, "upload": 0.002, "run": 
 def check_throughput(throughput: Function) -> None:
     seconds = float(fresh_rng().uniform(0.2, 0.9))
     cases: tuple[tuple[dict[str, float], int, str], ...] = (
-        ({"search": seconds}, 3, "search takes its seconds once per round"),
+        ({"search": seconds}, 3, "trials of a round over its seconds: search takes its own once "
+         "per round"),
         ({"build": seconds}, 3, "batch · build / builders: they compile at the same time"),
         ({"run": seconds}, 16, "with as many workers as trials there is one wave"),
         ({"run": seconds}, 7, "waves are rounded up: 16 trials on 7 workers take three"),

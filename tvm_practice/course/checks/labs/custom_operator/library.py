@@ -402,8 +402,8 @@ def _expect_linear_offloaded(after: Any, given: Sequence[Any]) -> None:
         expected="the bias added by the backend; the add of an activation, 2 others and 1 "
         "subtract left",
         seen=f"{left['add']} adds and {left['subtract']} left, {', '.join(names)} offloaded",
-        look="the pattern with the bias, is_op('relax.add')(product, is_const()), comes before "
-        "that without",
+        look="the pattern with the bias, is_op('relax.add')(product, is_const()), whose second "
+        "operand is a constant and no other sum; it comes before that without",
     )
     expect(
         set(names) == {"linear", "linear_bias"} and left["call_dps_packed"] == 3,

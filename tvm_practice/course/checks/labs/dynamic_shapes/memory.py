@@ -348,7 +348,8 @@ def _expect_planned(planned: Any, bounds: Mapping[str, int] | None, most: int) -
             expected="with a bound two storages of constant size, used in turns, and the result's, "
             "a size in n",
             seen=f"storages of {', '.join(formulas)} bytes",
-            look="with_attr('tir_var_upper_bound', {'n': …}) before StaticPlanBlockMemory",
+            look="with_attr('tir_var_upper_bound', {'n': …}) before StaticPlanBlockMemory, which "
+            "comes after CallTIRRewrite and before LowerAllocTensor",
         )
         sizes = sorted(int(each) for each in formulas if "n" not in each)
         wanted = sorted(4 * width * most for width in _WIDTHS[1:3])

@@ -314,18 +314,19 @@ def _expect_no_rounding(verify_over_range: Function, bounds: tuple[int, int]) ->
 
 def _expect_whole_numbers(verify_over_range: Function, bounds: tuple[int, int]) -> None:
     """Of int64 arrays, an error counts that is a multiple of what smaller types hold."""
-    for error in (1, 256, 2**16, 2**32):
+    for base, error in ((7, 1), (7, 256), (7, 2**16), (7, 2**32), (2**60, 1)):
         seen: object = None
         try:
             seen = verify_over_range(
-                lambda x, by=error: np.full(x.shape, 7 + by),
-                lambda x: np.full(x.shape, 7), _positive, bounds, tolerance=float(2**33),
+                lambda x, value=base + error: np.full(x.shape, value),
+                lambda x, value=base: np.full(x.shape, value),
+                _positive, bounds, tolerance=float(2**33),
             )[bounds]  # fmt: skip
         except ValueError as refused:
             seen = refused
         expect(
             seen == error,
-            expected=f"the error {error} of int64 arrays",
+            expected=f"the error {error} of int64 arrays of {base}",
             seen=f"{seen}",
             look="the difference in the arrays' own type",
         )
