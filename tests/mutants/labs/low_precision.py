@@ -1067,13 +1067,13 @@ edited(
             'dtype="float32")).astype("int32")'
         )
     },
-    message="a column's sum is over k",
+    message="the column's sum, over k",
 )
 edited(
     "fold_zero_point",
     "keeps_the_bias_in_16_bits",
     {"np.rint(bias / scale)": "np.clip(np.rint(bias / scale), -32768, 32767)"},
-    message="a column's sum is over k",
+    message="the column's sum, over k",
 )
 edited(
     "pack_weights",

@@ -305,8 +305,8 @@ def _expect_tiles_in_parallel(
     expect_nest(
         loops[1:],
         f"k serial({sizes[2]}) > i_inner serial({tiles[0]}) > j_inner {last}({tiles[1]})",
-        "schedule.fuse(i_outer, j_outer), also where one has a single iteration; the loops inside "
-        "the parallel one stay as they were",
+        "schedule.fuse(i_outer, j_outer), also where one has a single iteration",
+        kinds="another change to the schedule: the loops inside the parallel one stay as they were",
     )
     look = "another change to the schedule: the order of the loops stays as it was"
     first = f"j*{tiles[1]}" if columns > 1 else f"i*{tiles[0]}"
