@@ -2151,3 +2151,31 @@ edited(
     },
     message="the same calls whatever is sampled",
 )
+edited(
+    "metaschedule_space",
+    "unrolls_another_loop_where_a_step_has_several",
+    {
+        "    schedule.unroll(k_inner)\n": (
+            "    schedule.unroll(k_inner if int(schedule.get(steps[1])) > 1 else k_outer)\n"
+        )
+    },
+    message="the same calls whatever is sampled",
+)
+
+
+@mutant("apply_autotvm", message="fastest valid record")
+def by_the_first_three_runs(task, log):
+    from statistics import fmean
+
+    from tvm import autotvm
+
+    best, seconds = None, float("inf")
+    for measured, result in autotvm.record.load_from_file(log):
+        if measured.task.workload != task.workload or result.error_no != 0:
+            continue
+        if (mean := fmean(result.costs[:3])) < seconds:
+            best, seconds = measured.config, mean
+    if best is None:
+        raise ValueError(f"no valid record in {log}")
+    with task.target:
+        return task.instantiate(best)

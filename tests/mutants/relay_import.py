@@ -921,7 +921,7 @@ def relay_kept_by_class(model, example, *, converters=None, kept={}):  # noqa: B
     return mod, params
 
 
-@mutant("optimize_relay", message="tanh and mean")
+@mutant("optimize_relay", message="tanh, mean and maximum")
 def fast_math(mod, params):
     import tvm
     from tvm import relay
@@ -3909,3 +3909,22 @@ edited(
     },
     message="one equal number, of shapes",
 )
+
+
+@right("optimize_relay")
+def simplifies_sums_as_well(mod, params):
+    import tvm
+    from tvm import relay
+
+    bound = tvm.IRModule(mod.functions, mod.type_definitions)
+    bound["main"] = relay.build_module.bind_params_by_name(mod["main"], params)
+    steps = (
+        relay.transform.SimplifyInference(),
+        relay.transform.FoldConstant(),
+        relay.transform.FoldScaleAxis(),
+        relay.transform.FoldConstant(),
+        relay.transform.SimplifyExpr(),
+        relay.transform.InferType(),
+    )
+    with tvm.transform.PassContext(opt_level=3):
+        return tvm.transform.Sequential(steps)(bound)

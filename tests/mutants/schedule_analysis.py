@@ -1197,7 +1197,7 @@ edited(
 )
 
 
-@mutant("parallel_pays_from", message="faster at 58 sizes and not at")
+@mutant("parallel_pays_from", message="sizes but for")
 def looks_at_the_next_eight(
     sizes: list[int], serial_ms: list[float], parallel_ms: list[float]
 ) -> int | None:
@@ -1471,4 +1471,15 @@ edited(
         "    for _ in range(warmup)"
     },
     message="calls for warmup",
+)
+
+edited(
+    "parallel_pays_from",
+    "forgives_a_size_long_before_the_last",
+    {
+        "            pays = None\n": (
+            "            pays = None if len(sizes) - list(sizes).index(size) <= 10 else pays\n"
+        )
+    },
+    message="sizes but for",
 )

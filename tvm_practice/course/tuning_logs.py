@@ -100,7 +100,7 @@ def draw_seconds(count: int) -> list[float]:
 
 def _runs(costs: Sequence[float]) -> list[tuple[float, ...]]:
     """Runs of each mean: another is the best by the least, median or largest run, by their sum or
-    geometric mean, or without the first run.
+    geometric mean, without the first run, or by the first three.
     """
     best, *rest = sorted(costs)
     runs: dict[float, tuple[float, ...]] = {
@@ -110,7 +110,8 @@ def _runs(costs: Sequence[float]) -> list[tuple[float, ...]]:
         runs[rest[0]] = (rest[0],)
     if rest[1:]:
         runs[rest[1]] = runs[rest[1]][::-1]
-    runs[best] = (0.4 * best, 0.4 * best, 2.2 * best) * 3
+    short, long = 0.4 * best, 2.2 * best
+    runs[best] = (short, long, long, *[short] * 5, long)
     return [runs[cost] for cost in costs]
 
 

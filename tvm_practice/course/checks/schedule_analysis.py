@@ -1213,6 +1213,10 @@ def check_parallel_pays_from(parallel_pays_from: PaysFrom) -> None:
         slower = [3.0 if place < at else 1.0 for place in range(count)]
         told = f"faster from {many[at]} on"
         _expect_size(parallel_pays_from, (many, [2.0] * count, slower), many[at], told)
+        once = [1.0] * count
+        once[at - 1] = 3.0
+        told = f"faster at {count} sizes but for {many[at - 1]}"
+        _expect_size(parallel_pays_from, (many, [2.0] * count, once), many[at], told)
         for want, last in ((None, 3.0), (many[-1], 1.0)):
             faster = [*[1.0] * (count - 2), 3.0, last]
             told = f"faster at {count - 2} sizes and not at {many[-2] if want else many[-1]}"

@@ -181,7 +181,8 @@ def _check_each_weight(optimize_relay: Callable[..., Any]) -> None:
     total = given = relay.var("input_0", shape=(2, size))
     weights = [relay.var(name, shape=(size,)) for name in names]
     for at, each in enumerate(weights):
-        total = (relay.add, relay.multiply)[at % 2](total, each)
+        # Sums and products may be simplified, which is allowed, to other weights.
+        total = (relay.maximum, relay.minimum)[at % 2](total, each)
     mod = relay.transform.InferType()(
         tvm.IRModule.from_expr(relay.Function([given, *weights], total))
     )
@@ -374,8 +375,8 @@ def _check_scaled(optimize_relay: Callable[..., Any]) -> None:
         def forward(self, x: Any) -> Any:
             scale = self.scale * self.first * self.second * self.whole * self.large[:, 0]
             result = torch.tanh(self.conv(x)).mean((2, 3)) * scale
-            for each in self.many:
-                result = result + each
+            for each in self.many:  # sums of constants may be simplified, and TVM fails at so many
+                result = torch.maximum(result, each)
             return result
 
     torch.manual_seed(int(fresh_rng().integers(1 << 30)))
@@ -397,8 +398,8 @@ def _check_scaled(optimize_relay: Callable[..., Any]) -> None:
     )
     operators = set(shown.operators) - {"multiply", "add", "nn.bias_add"}
     expect(
-        operators == {"nn.conv2d", "tanh", "mean"},
-        expected="the operators nn.conv2d, tanh and mean, as imported",
+        operators == {"nn.conv2d", "tanh", "mean", "maximum"},
+        expected="the operators nn.conv2d, tanh, mean and maximum, as imported",
         seen=", ".join(sorted(operators)),
         look="passes that replace operators: relay.build changes layouts, and nothing should "
         "approximate",
