@@ -2179,3 +2179,15 @@ def by_the_first_three_runs(task, log):
         raise ValueError(f"no valid record in {log}")
     with task.target:
         return task.instantiate(best)
+
+
+edited(
+    "tune_ansor",
+    "gives_tasks_up",
+    {
+        "                verbose=0,\n            ),\n": (
+            "                verbose=0,\n            ),\n            per_task_early_stopping=2,\n"
+        )
+    },
+    message="until all of them are spent",
+)

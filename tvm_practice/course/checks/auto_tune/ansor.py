@@ -352,6 +352,13 @@ def _expect_ansor(
         seen=str(strategy),
         look="strategy= of TaskScheduler",
     )
+    given_up = search.get("per_task_early_stopping")
+    expect(
+        not given_up or given_up >= trials,
+        expected="trials measured until all of them are spent",
+        seen=f"a task given up after {given_up} without a gain",
+        look="per_task_early_stopping= of tune()",
+    )
     policy = search.get("search_policy", "default")
     expect(
         "random" not in str(policy),
