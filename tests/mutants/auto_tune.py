@@ -640,7 +640,7 @@ def order_of_rows_and_steps_as_a_choice(m, n, k):
     return schedule, [A, B, C]
 
 
-@mutant("metaschedule_space", message="in each of 48 samples")
+@mutant("metaschedule_space", message="in each of 96 samples")
 def decisions_given(schedule):
     block = schedule.get_sblock("C")
     i, j, k = schedule.get_loops(block)

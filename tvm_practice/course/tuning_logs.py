@@ -100,7 +100,7 @@ def draw_seconds(count: int) -> list[float]:
 
 def _runs(costs: Sequence[float]) -> list[tuple[float, ...]]:
     """Runs of each mean: another is the best by the least, median or largest run, by their sum or
-    geometric mean, without the first run, or by the first three.
+    geometric mean, without the first run, or by the first three or five.
     """
     best, *rest = sorted(costs)
     runs: dict[float, tuple[float, ...]] = {
@@ -111,7 +111,7 @@ def _runs(costs: Sequence[float]) -> list[tuple[float, ...]]:
     if rest[1:]:
         runs[rest[1]] = runs[rest[1]][::-1]
     short, long = 0.4 * best, 2.2 * best
-    runs[best] = (short, long, long, *[short] * 5, long)
+    runs[best] = (short, long, long, short, short, long, *[short] * 3)
     return [runs[cost] for cost in costs]
 
 

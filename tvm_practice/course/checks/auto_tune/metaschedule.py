@@ -148,8 +148,8 @@ def check_metaschedule_space(metaschedule_space: Callable[..., None]) -> None:
 
 
 _AT_ONCE = ("parallel", "vectorized")
-# A factor that one of six samples has is among so many, but for one draw in 5,000.
-_SAMPLES = 48
+# A factor that one of ten samples has is among so many, but for one draw in 20,000.
+_SAMPLES = 96
 
 
 def _expect_sampled_factors(schedule: Any) -> None:
