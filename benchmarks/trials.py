@@ -33,16 +33,19 @@ TRIALS = (100, 300, 1000, 3000)
 _ENGINES = {"autotvm": "classic", "ansor": "classic", "metaschedule": "current"}
 # Two-sided 95% quantiles of Student's t by degrees of freedom.
 _T95 = (12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262)
-_HEAD = """# What trials are worth
+_HEAD = """# Trials and speed
 
 Made by `python benchmarks/trials.py`. A cell is the exported model's time over eager PyTorch's, the
 two called in turns on the same threads; under 1, the export is faster. Of several seeds it is the
 geometric mean with its 95% interval by Student's t; of one, the comparison's own. *share* is the
 speed that this many trials reach of the speed after the most trials, the same seeds in both.
+
 AutoTVM and Ansor tune the classic engine's export and MetaSchedule the current engine's, so their
-untuned speeds differ. Each cell is measured in a process of its own, and its interval holds what
-differs within that process; ratios of two processes can be further apart. Ansor's schedules replace
-the untuned ones even where they are slower, which few trials show.
+untuned speeds differ. Ansor's schedules replace the untuned ones even where they are slower, which
+few trials show.
+
+Each cell is measured in a process of its own, and its interval holds what differs within that
+process; ratios of two processes can be further apart.
 """
 
 

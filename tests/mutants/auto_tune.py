@@ -1,6 +1,6 @@
 """Wrong solutions of phase 5."""
 
-from tests.mutants import edited, mutant, right
+from tests.mutants import edited, mutant, right, right_edited
 
 
 @mutant("matmul_template", message="many configurations")
@@ -1300,32 +1300,16 @@ def options_by_position(tasks, weights, *, trials, log):
         )
 
 
-@right("tune_ansor")
-def weights_in_an_objective(tasks, weights, *, trials, log):
-    from pathlib import Path
-
-    from tvm import auto_scheduler as search
-
-    from tvm_practice.tvm_export.tuners import ansor, budget
-
-    def weighted(latencies):
-        return sum(weight * each for weight, each in zip(weights, latencies, strict=True))
-
-    with ansor.measuring(tasks, trials, log) as measure:
-        options = search.TuningOptions(
-            num_measure_trials=trials,
-            num_measures_per_round=budget.trials_per_round(trials, len(tasks)),
-            builder=measure.builder,
-            runner=measure.runner,
-            measure_callbacks=[measure.callback, search.RecordToFile(log)],
-            verbose=0,
+right_edited(
+    "tune_ansor",
+    "weights_in_an_objective",
+    {
+        "tasks, weights, load_log_file": (
+            "tasks, objective_func=lambda costs: sum(w * c for w, c in zip(weights, costs)), "
+            "load_log_file"
         )
-        search.TaskScheduler(
-            tasks,
-            objective_func=weighted,
-            load_log_file=log if Path(log).exists() else None,
-            callbacks=[],
-        ).tune(options, search_policy_params=ansor.fast_search_params())
+    },
+)
 
 
 @right("tune_task")
@@ -2134,7 +2118,7 @@ edited(
     "the_largest_weighted_latency",
     {
         "tasks, weights, load_log_file": (
-            "tasks, objective_func=lambda costs: max(map(float.__mul__, weights, costs)), "
+            "tasks, objective_func=lambda costs: max(w * c for w, c in zip(weights, costs)), "
             "load_log_file"
         )
     },

@@ -3911,20 +3911,8 @@ edited(
 )
 
 
-@right("optimize_relay")
-def simplifies_sums_as_well(mod, params):
-    import tvm
-    from tvm import relay
-
-    bound = tvm.IRModule(mod.functions, mod.type_definitions)
-    bound["main"] = relay.build_module.bind_params_by_name(mod["main"], params)
-    steps = (
-        relay.transform.SimplifyInference(),
-        relay.transform.FoldConstant(),
-        relay.transform.FoldScaleAxis(),
-        relay.transform.FoldConstant(),
-        relay.transform.SimplifyExpr(),
-        relay.transform.InferType(),
-    )
-    with tvm.transform.PassContext(opt_level=3):
-        return tvm.transform.Sequential(steps)(bound)
+right_edited(
+    "optimize_relay",
+    "simplifies_sums_as_well",
+    {"relay.transform.CanonicalizeOps()": "relay.transform.SimplifyExpr()"},
+)
