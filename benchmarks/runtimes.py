@@ -39,7 +39,8 @@ is called in turns with the others in one process per model. OpenVINO has its la
 A ratio
 is the rival's time over ours, with its 95% interval: over 1, TVM is faster. The last column names
 the fastest, and its time over that of the fastest other one. A model that a rival is faster on has
-the functions that take most of its time below.
+the functions that take most of its time below. The export's seconds are those of
+`compile_pytorch_module` in a new process: they include TVM's import, and no verification.
 """
 
 
@@ -52,7 +53,8 @@ def measure(factory: str, rivals: list[str], seconds: float) -> dict[str, Any]:
         seconds: for measuring.
 
     Returns:
-        {"ms": our median, "ratios": by rival, times over ours: see measure.Comparison.to_dict,
+        {"ms": our median, "export_seconds": from the module to one that can be called, TVM's import
+        among them, "ratios": by rival, times over ours: see measure.Comparison.to_dict,
         "missing": the reason by rival, "operators": of our build, see profiling.operators_of,
         "onnx_operators": see rivals.onnx_operators, empty without ONNX Runtime}.
     """
@@ -61,7 +63,7 @@ def measure(factory: str, rivals: list[str], seconds: float) -> dict[str, Any]:
     import torch
 
     from tvm_practice import engines
-    from tvm_practice.measure import compare_interleaved
+    from tvm_practice.measure import Stopwatch, compare_interleaved
     from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
     from tvm_practice.tvm_export.calling import as_array, as_call
     from tvm_practice.tvm_export.errors import Missing
@@ -71,9 +73,11 @@ def measure(factory: str, rivals: list[str], seconds: float) -> dict[str, Any]:
     torch.set_num_threads(engines.thread_count())
     loaded = load(factory, example=None, seed=0)
     call = as_call(loaded.module, loaded.args, loaded.kwargs, copies=loaded.changes_inputs)
-    built = compile_pytorch_module(
-        call.module, ExportConfig(example_input=tuple(call.tensors)), verify=False
-    )
+    watch = Stopwatch()
+    with watch("export"):
+        built = compile_pytorch_module(
+            call.module, ExportConfig(example_input=tuple(call.tensors)), verify=False
+        )
     built(*map(as_array, call.tensors))
     runs: dict[str, Any] = {"tvm": built.run}
     missing: dict[str, str] = {}
@@ -96,6 +100,7 @@ def measure(factory: str, rivals: list[str], seconds: float) -> dict[str, Any]:
             )
     return {
         "ms": found["latency"]["tvm"]["p50"],
+        "export_seconds": watch.seconds["export"],
         "ratios": {rival: found["ratio"][rival] for rival in rivals if rival in runs},
         "missing": missing,
         "operators": operators_of(built)[:_SHOWN],
@@ -131,7 +136,8 @@ def _table(machine: dict[str, Any]) -> list[str]:
     rows = {name: machine["models"][name] for name in ALL if name in machine["models"]}
     rivals = [each for each in RIVALS if any(each in row["ratios"] for row in rows.values())]
     versions = ", ".join(f"{name} {each}" for name, each in machine["packages"].items() if each)
-    heads = ["model", "TVM, ms", *(RIVALS[each] for each in rivals), "first", "date"]
+    names = [RIVALS[each] for each in rivals]
+    heads = ["model", "TVM, ms", *names, "first", "export, s", "date"]
     lines = [f"## {machine['processor']}, {machine['threads']} threads", ""]
     lines += [f"{versions}.", ""]
     lines += [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
@@ -142,11 +148,29 @@ def _table(machine: dict[str, Any]) -> list[str]:
         ratios = row["ratios"]
         cells = [title, f"{row['ms']:.2f}"]
         cells += [ratio_cell(ratios[each]) if each in ratios else "–" for each in rivals]
-        lines.append(f"| {' | '.join([*cells, _first(ratios), row['date']])} |")
+        took = row.get("export_seconds")
+        cells += [_first(ratios), "–" if took is None else f"{took:.1f}", row["date"]]
+        lines.append(f"| {' | '.join(cells)} |")
         reasons += [f"- {title}, {RIVALS[each]}: {why}" for each, why in row["missing"].items()]
         if any(each["value"] is not None and each["value"] < 1 for each in ratios.values()):
             slower += _profile(title, row)
-    return [*lines, "", *(reasons + [""] if reasons else []), *slower]
+    lines += ["", *_means(list(rows.values()), rivals), ""]
+    return [*lines, *(reasons + [""] if reasons else []), *slower]
+
+
+def _means(rows: list[dict[str, Any]], rivals: list[str]) -> list[str]:
+    """The geometric means of our time over each rival's, and over the fastest one's, in lines."""
+    from beside_torch import geometric_mean
+
+    measured = [[each["value"] for each in row["ratios"].values()] for row in rows]
+    told = []
+    if measured and all(each and None not in each for each in measured):
+        told.append(f"{geometric_mean(1 / min(each) for each in measured):.2f} over the fastest")
+    for rival in rivals:
+        values = [row["ratios"][rival]["value"] for row in rows if rival in row["ratios"]]
+        if None not in values:
+            told.append(f"{geometric_mean(1 / each for each in values):.2f} over {RIVALS[rival]}")
+    return [f"Geometric means of TVM's time: {', '.join(told)}."] if told else []
 
 
 def _first(ratios: dict[str, Any]) -> str:

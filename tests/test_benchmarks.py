@@ -220,6 +220,7 @@ def test_runtimes_are_told_by_machine_and_by_who_is_first(monkeypatch: pytest.Mo
         operator = {"name": "fused_conv2d_prepacked", "calls": 3, "milliseconds": 1.5, "share": 0.5}
         return {
             "ms": 3.0,
+            "export_seconds": 12.34,
             "ratios": ratios,
             "missing": {"openvino": "not installed"},
             "operators": [operator],
@@ -233,8 +234,9 @@ def test_runtimes_are_told_by_machine_and_by_who_is_first(monkeypatch: pytest.Mo
         [{**one, "packages": packages, "models": {"lstm": row(onnx=1.25), "vit": row(onnx=0.8)}}]
     )
     assert "## one (znver5), 2 threads" in text and "\ntorch 2.13.\n" in text
-    assert "1.25 (1.25–1.25) | TVM, 0.80 | 2026-01-01 |" in text
-    assert "0.80 (0.80–0.80) | ONNX Runtime, 0.80 | 2026-01-01 |" in text
+    assert "1.25 (1.25–1.25) | TVM, 0.80 | 12.3 | 2026-01-01 |" in text
+    assert "0.80 (0.80–0.80) | ONNX Runtime, 0.80 | 12.3 | 2026-01-01 |" in text
+    assert "TVM's time: 1.00 over the fastest, 1.00 over ONNX Runtime." in text
     assert "OpenVINO: not installed" in text
     assert "### ViT-B/16" in text and "### LSTM" not in text
     assert "`fused_conv2d` | 3 | 1.50 | 50% |" in text and "Conv 1.25, Add 0.50" in text

@@ -198,3 +198,30 @@ def masked_by_a_made_input() -> dict[str, Any]:
     compiled.run()
     right = bool(np.array_equal(compiled.get_output(0), ids.numpy() * mask))
     return {"names": compiled.input_names, "right": right}
+
+
+def relay_calls_on_constants() -> list[str]:
+    """Of a convolution with a bias and a normalized one, optimized by the classic steps."""
+    import torch
+    from tvm import relay
+
+    from tvm_practice.tvm_export.steps import Steps
+
+    layers = (
+        torch.nn.Conv2d(3, 4, 3),
+        torch.nn.ReLU(),
+        torch.nn.Conv2d(4, 5, 3),
+        torch.nn.BatchNorm2d(5),
+    )
+    model = torch.nn.Sequential(*layers).eval()
+    steps = Steps()
+    module = steps.optimize_relay(*steps.import_relay(model, (torch.zeros(1, 3, 8, 8),)))
+    found: list[str] = []
+
+    def visit(node: Any) -> None:
+        if isinstance(node, relay.Call):
+            kinds = {type(each) for each in node.args}
+            found.extend([str(node.op.name)] * (kinds == {relay.Constant}))
+
+    relay.analysis.post_order_visit(module["main"], visit)
+    return found

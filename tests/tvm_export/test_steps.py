@@ -6,7 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from tests.conftest import Processes, needs_classic
 from tvm_practice import measure
+from tvm_practice.engines import CLASSIC
 from tvm_practice.tvm_export.steps import Steps, comparing, relax, tuning
 
 
@@ -68,3 +70,8 @@ def test_some_of_a_packages_functions_replace_it() -> None:
     assert steps.package == "tvm_practice"
     assert steps.verify.__module__ == "tvm_practice.relay_import" and not steps.is_own("tune_ansor")
     assert steps.is_own("import_relax") and Steps("tvm_practice:").is_own("verify")
+
+
+@needs_classic
+def test_relay_keeps_no_call_that_depends_on_constants_alone(process_of: Processes) -> None:
+    assert process_of(CLASSIC).call("tests.tvm_export.functions:relay_calls_on_constants") == []

@@ -57,8 +57,8 @@ def optimize_relay(mod: Any, params: dict[str, Any]) -> Any:
             relay.transform.SimplifyInference(),
             relay.transform.FoldConstant(),
             relay.transform.FoldScaleAxis(),
+            relay.transform.CanonicalizeOps(),  # makes calls on the biases
             relay.transform.FoldConstant(),
-            relay.transform.CanonicalizeOps(),
             relay.transform.EliminateCommonSubexpr(),
         ]
     )

@@ -39,7 +39,7 @@ from tvm_practice.wording import number_of
         "them constants first, in a copy of the module, then run passes as fused_classic does.",
         "relay.build_module.bind_params_by_name(function, params) binds the weights. "
         "The passes are in relay.transform: SimplifyInference, FoldConstant, FoldScaleAxis, "
-        "FoldConstant again (the folded scales are constants too), CanonicalizeOps, "
+        "CanonicalizeOps, FoldConstant again (scales and biases are constants too), "
         "EliminateCommonSubexpr; tvm.transform.Sequential runs a list of them.",
         "new = tvm.IRModule(mod.functions, mod.type_definitions); new['main'] = bound; then call "
         "the Sequential on it inside `with tvm.transform.PassContext(opt_level=3):`. At the "
