@@ -6,20 +6,21 @@ import os
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
 import psutil
 import pytest
 from click.testing import CliRunner
 
 from tests.test_command_lines import quick_help
+from tvm_practice.tvm_export.speed_passes import SpeedPass
 
 BENCHMARKS = Path(__file__).parent.parent / "benchmarks"
 NAMES = (
     *("matmul", "conv2d", "winograd", "startup", "tuning", "deploy_cpp"),
     *("torch_compile", "low_precision", "low_precision_models"),
     *("trials", "busy_machine", "goals", "rivals", "compilers", "runtime_checks", "c_source"),
-    "runtimes",
+    *("runtimes", "passes"),
 )
 
 
@@ -206,6 +207,30 @@ def test_a_page_keeps_the_parts_of_other_machines(
     assert (
         tmp_path / "page.md"
     ).read_text() == "# Page\n\n## one (znver5)\n\n3\n\n## other (znver3)\n\n2\n"
+
+
+def test_passes_are_told_by_what_they_gain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    passes = importlib.import_module("passes")
+    gained = {"value": 1.5, "ci95": [1.25, 1.75], "verdict": "slower"}
+    rows = {
+        "lstm": {"ms": 2.0, "ratios": {"recurrence": gained}, "failed": {"padding": "lost"}},
+        "mlp": {"ms": None, "ratios": {}, "failed": {}},
+    }
+    assert passes.table_lines(rows) == [
+        "| model | ms | recurrence |",
+        "|---|---|---|",
+        "| LSTM, 2×650, 1×35 tokens | 2.00 | 1.50 (1.25–1.75) |",
+        "| MLP 784-512-256-10, batch 32 | – | – |",
+        "",
+        "- LSTM, 2×650, 1×35 tokens without padding: lost",
+    ]
+
+
+def test_every_pass_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(BENCHMARKS))
+    passes = importlib.import_module("passes")
+    assert set(passes._TOLD) == set(get_args(SpeedPass))
 
 
 def test_runtimes_are_told_by_machine_and_by_who_is_first(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,6 +19,7 @@ FULL: dict[str, Any] = {
     "tuning_log": "runs/log",
     "search": {"seconds": 60, "policy": "ga", "rpc_tracker": "here:9190"},
     "opt_level": 2,
+    "without": [],
     "input_shapes": {"image": [2, 3]},
     "converters": "mine:converters",
     "atol": 1e-4,
@@ -76,6 +77,9 @@ def test_settings_are_those_of_a_configuration() -> None:
         ({"calibration": "x.npz"}, "calibration: needs quantize"),
         ({"quantize": "int8", "calibration_method": "entropy"}, "needs calibration"),
         ({"precision": "bfloat16", "min_cosine": 1.1}, "less than or equal to 1"),
+        ({"without": ["speed"]}, "'attention', 'batch-normalization'"),
+        ({"without": ["padding"], "engine": "classic"}, "only the current engine's export has pad"),
+        ({"without": ["padding"], "quantize": "int8"}, "int8 layers need all passes"),
     ],
 )
 def test_precision_is_one_story(settings: dict[str, Any], message: str) -> None:

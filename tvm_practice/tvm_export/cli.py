@@ -7,12 +7,13 @@ import traceback
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, TYPE_CHECKING, Any
+from typing import IO, TYPE_CHECKING, Any, get_args
 
 import click
 
 from tvm_practice.engines import EngineUnavailable, PlainError, RemoteError
 from tvm_practice.engines.command_line import Command
+from tvm_practice.tvm_export.speed_passes import SpeedPass
 from tvm_practice.wording import number_of
 
 if TYPE_CHECKING:
@@ -90,6 +91,14 @@ def tolerances(command: Callable[..., Any]) -> Callable[..., Any]:
             type=float,
             help="With 16-bit or 8-bit products: the least cosine between an output and float64's; "
             "replaces --atol and --rtol [default: 0.999, with --quantize 0.99].",
+        ),
+        click.option(
+            "--without",
+            multiple=True,
+            type=click.Choice(get_args(SpeedPass)),
+            metavar="PASS",
+            help="Leave out a pass that is there for speed alone, to see what it gains: "
+            f"{', '.join(get_args(SpeedPass))}; can be given several times (current engine).",
         ),
     )
     for option in reversed(options):

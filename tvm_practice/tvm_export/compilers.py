@@ -70,6 +70,7 @@ _FOR_TVM = (
     "calibration",
     "calibration_method",
     "min_cosine",
+    "without",
 )
 _VARIANTS = TypeAdapter(list[VariantRecord])
 _RIVALS_BUILDS = TypeAdapter(dict[Compiler, BuildRecord])

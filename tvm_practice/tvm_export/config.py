@@ -7,6 +7,7 @@ from typing import Any, Literal
 from pydantic import BaseModel, ConfigDict, Field, model_validator
 
 from tvm_practice.engines import CLASSIC, CURRENT, Engine
+from tvm_practice.tvm_export.speed_passes import SpeedPass
 from tvm_practice.tvm_export.tuners.search import Search
 
 Tuner = Literal["autotvm", "ansor", "metaschedule"]
@@ -51,6 +52,7 @@ class ExportSettings(BaseModel):
             convolutions too, with scales from the ranges of their inputs there. Of four or more,
             every fourth is left out and verified on.
         calibration_method: how values make a range, see `calibration.calibrated`.
+        without: passes for speed alone that are left out, to see what they gain.
         min_cosine: with 16-bit or 8-bit products, the least cosine between an output and the
             float64 output, both taken as vectors; replaces `atol` and `rtol`. None: `MIN_COSINE`,
             or `MIN_COSINE_INT8` with `quantize`.
@@ -68,6 +70,7 @@ class ExportSettings(BaseModel):
     input_shapes: dict[str, tuple[Extent, ...]] | None = None
     search: Search = Field(default_factory=Search)
     opt_level: int = Field(default=3, ge=0, le=3)
+    without: tuple[SpeedPass, ...] = ()
     converters: str | dict[str, Callable[..., Any]] | None = None
     atol: float = Field(default=ATOL, ge=0, allow_inf_nan=False)
     rtol: float = Field(default=RTOL, ge=0, allow_inf_nan=False)
@@ -100,6 +103,12 @@ class ExportSettings(BaseModel):
             raise ValueError(
                 f"precision: only the current engine has {self.precision}; this is the classic one"
             )
+        if self.without and self.chosen_engine == CLASSIC:
+            raise ValueError(
+                f"without: only the current engine's export has {', '.join(self.without)}"
+            )
+        if self.without and self.quantize:
+            raise ValueError("without: int8 layers need all passes; leave out --quantize")
         if self.quantize and self.chosen_engine == CLASSIC:
             raise ValueError("quantize: only the current engine has int8; this is the classic one")
         if self.quantize and self.precision != "float32":

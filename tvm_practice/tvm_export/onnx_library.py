@@ -223,11 +223,12 @@ def compile_model(
 
 
 def _built(module: Any, target: Any) -> Any:
+    from tvm_practice.tvm_export.lowering.claimed_loops import claiming_iterations
     from tvm_practice.tvm_export.relax import schedule_defaults
     from tvm_practice.tvm_export.rules.gpu import compiling_kernels
     from tvm_practice.tvm_export.steps import Steps
 
-    with compiling_kernels(target):
+    with claiming_iterations(target), compiling_kernels(target):
         return Steps().build_relax(schedule_defaults(module, target), target)
 
 

@@ -2,6 +2,7 @@
 
 import os
 from collections import Counter
+from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -14,6 +15,7 @@ from tvm_practice.tvm_export.export import Export
 from tvm_practice.tvm_export.extremes import keeping_nan
 from tvm_practice.tvm_export.graph_json import graph_json
 from tvm_practice.tvm_export.graph_module import GraphModule
+from tvm_practice.tvm_export.lowering.claimed_loops import claiming_iterations
 from tvm_practice.tvm_export.lowering.falling import with_rising_dividends
 from tvm_practice.tvm_export.lowering.floored_division import (
     with_wide_division,
@@ -235,10 +237,13 @@ def _executable(export: Export) -> Any:
     import tvm
 
     without: dict[str, Any] = {}
+    fixed = "claimed-loops" in export.settings.without
     while True:
         context = tvm.transform.PassContext(opt_level=export.settings.opt_level, **without)
+        sharing = nullcontext() if fixed else claiming_iterations(export.target)
+        quiet = native_stderr_to(os.devnull)
         try:
-            with native_stderr_to(os.devnull), context, compiling_kernels(export.target):
+            with quiet, context, sharing, compiling_kernels(export.target):
                 return export.steps.build_relax(export.module, export.target)
         except (tvm.error.InternalError, IndexError) as error:
             more = dict(setting for said, setting in _FAILING.items() if said in str(error))

@@ -19,6 +19,7 @@ _CONFIGURATION = {
     "target",
     "tuning_trials",
     "opt_level",
+    "without",
     "input_shapes",
     "converters",
     "atol",

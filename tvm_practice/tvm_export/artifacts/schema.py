@@ -144,6 +144,7 @@ class ConfigurationRecord(Record):
     engine: Engine | None = None
     steps: str | None = None
     opt_level: int | None = None
+    without: list[str] | None = None
     search: dict[str, Any] | None = None
     input_shapes: dict[str, list[int | str]] | None = None
     converters: str | None = None

@@ -54,7 +54,7 @@ def import_exported(export: Export) -> Export:
     converters = {**mixture_converters(), **find_converters(settings.converters)}
     whole: AbstractContextManager[None] = nullcontext()
     packed = padded_sequences(whole=False)
-    if str(export.target.kind.name) == "llvm":
+    if str(export.target.kind.name) == "llvm" and "recurrence" not in settings.without:
         converters = recurrent_converters(cpu_of(export.target)) | converters
         whole, packed = whole_recurrences(), padded_sequences(whole=True)
     watch = Stopwatch(export.seconds)
@@ -87,6 +87,7 @@ def import_exported(export: Export) -> Export:
             target=export.target,
             precision=settings.precision,
             quantization=quantization,
+            without=settings.without,
         )
     if quantization is not None and not (quantization.done or quantization.convolutions):
         raise BadInput(f"--quantize {settings.quantize}: the model has no layer for it")

@@ -1,6 +1,6 @@
 """The passes over a Relax module, from the import to fused functions, in their order."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 from tvm_practice.tvm_export.config import Precision
@@ -31,6 +31,7 @@ from tvm_practice.tvm_export.rules.cpu.loops import cpu_of
 from tvm_practice.tvm_export.run_time_checks.divisors import with_division_checks
 from tvm_practice.tvm_export.run_time_checks.extents import with_extent_checks
 from tvm_practice.tvm_export.run_time_checks.indices import with_index_checks
+from tvm_practice.tvm_export.speed_passes import SpeedPass
 from tvm_practice.tvm_export.steps import Steps
 
 
@@ -42,6 +43,7 @@ def optimized(
     target: Any,
     precision: Precision = "float32",
     quantization: Quantization | None = None,
+    without: Collection[SpeedPass] = (),
 ) -> Any:
     """A Relax module of fused functions, ready to be scheduled.
 
@@ -53,26 +55,29 @@ def optimized(
             not checked there.
         precision: the type of the products' operands; see `precision`.
         quantization: the layers to compute in integers; None: none.
+        without: passes for speed alone that are left out. "recurrence" is the importer's,
+            "claimed-loops" the compiler's.
 
     Raises:
         CannotImport: as `with_index_checks`.
     """
-    from tvm.relax import transform
-
+    on_cpu = str(target.kind.name) == "llvm"
     compute_with_zeros()
     find_places()
     compute_with_least_numbers()
-    module = without_repeated_operands(with_quantized_operators(module, target))
-    folded = with_products_in(fold_batch_normalization(module), precision)
+    module = with_quantized_operators(module, target)
+    if "shared-operands" not in without:
+        module = without_repeated_operands(module)
+    if "batch-normalization" not in without:
+        module = fold_batch_normalization(module)
+    folded = with_products_in(module, precision)
     count = 1
     if quantization is not None:
         folded = with_integer_layers(folded, quantization)
-    elif str(target.kind.name) == "llvm" and precision == "float32" and batch_of(folded) > 1:
-        ready = transform.DeadCodeElimination()(_with_constants_known(folded))
-        count = apart(ready)
-        folded = of_one(ready) if count > 1 else folded
+    elif on_cpu and precision == "float32" and "one-at-a-time" not in without:
+        count, folded = _one_at_a_time(folded)
     folded = with_unsigned_operands(folded, target)
-    if str(target.kind.name) == "llvm" and precision in ("float32", "bfloat16"):
+    if on_cpu and precision in ("float32", "bfloat16") and "channels-last" not in without:
         folded = with_channels_last(folded)
     if quantization is not None:
         folded = with_short_sums_stored(folded)
@@ -82,11 +87,26 @@ def optimized(
         folded = with_division_checks(with_index_checks(folded, names), names)
         folded = with_extent_checks(folded, names)
     known = _with_constants_known(folded)
-    if str(target.kind.name) == "llvm":
-        known = with_rows_together(with_attention(known, cpu_of(target)))
-    fused = with_padding_fused(steps.optimize_relax(known))
+    if on_cpu and "attention" not in without:
+        known = with_attention(known, cpu_of(target))
+    if on_cpu and "rows-together" not in without:
+        known = with_rows_together(known)
+    fused = steps.optimize_relax(known)
+    if "padding" not in without:
+        fused = with_padding_fused(fused)
     module = without_empty_constants(with_infinite_edges(truth_in_bytes(fused)))
     return mark_constants(in_turns(module, count) if count > 1 else module)
+
+
+def _one_at_a_time(module: Any) -> tuple[int, Any]:
+    """How many examples to compute one after the other, 1 for all at once, and that module."""
+    if batch_of(module) < 2:
+        return 1, module
+    from tvm.relax import transform
+
+    ready = transform.DeadCodeElimination()(_with_constants_known(module))
+    count = apart(ready)
+    return (count, of_one(ready)) if count > 1 else (1, module)
 
 
 def is_checked(target: Any) -> bool:
