@@ -9,8 +9,10 @@ is kept beside the parts of other machines, see benchmarks/machines.py.
 """
 
 import json
+import os
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import click
 
@@ -20,6 +22,7 @@ _MODELS = (
     *("mlp", "resnet18", "bert_base", "mobilenet_v2", "gpt2", "vit", "lstm", "resnet50", "mamba"),
     *("mobilenet_v2-batch-8", "lstm-batch-8"),
 )
+_CLAIMS = "claimed-loops"
 # As docs/passes.md tells of them.
 _TOLD = {
     "recurrence": "an LSTM's or GRU's steps are one function, which keeps the state and its "
@@ -35,7 +38,7 @@ _TOLD = {
     "attention": "scores, softmax and the sum of the values are one function, a few rows at a time",
     "rows-together": "what follows a linear layer is computed before its result is reshaped, and "
     "so fused with the product",
-    "claimed-loops": "threads claim the iterations of a parallel loop as they come free; without "
+    _CLAIMS: "threads claim the iterations of a parallel loop as they come free; without "
     "it each has a fixed share, and all wait for the slowest",
     "padding": "a convolution's padding is written by the function that makes its input",
 }
@@ -46,7 +49,8 @@ without one of the passes that are there for speed alone (`--without PASS` of `r
 exports of a model are called in turns in one process.
 
 A cell is the time without the pass over the time with all of them, with its 95% interval: over 1,
-the pass gains. A dash: the model is the same without it.
+the pass gains. A dash: the model is the same without it. In the last column, another process uses
+one of the processors.
 
 {chr(10).join(f"- **{name}**: {told}." for name, told in _TOLD.items())}
 """
@@ -61,7 +65,8 @@ def measure(factory: str, seconds: float) -> dict[str, Any]:
 
     Returns:
         {"ms": of the whole export, None where no pass changes it, "ratios": by pass, time without
-        it over time with all, see measure.Comparison.to_dict, "failed": by pass, why it cannot be
+        it over time with all, see measure.Comparison.to_dict, "beside_load": such a ratio of
+        claimed-loops beside a process that uses one processor, "failed": by pass, why it cannot be
         left out}.
     """
     import numpy as np
@@ -90,7 +95,7 @@ def measure(factory: str, seconds: float) -> dict[str, Any]:
         try:
             export = imported((name,))
             same = tvm_ffi.structural_equal(export.module, whole.module)
-            if same and name != "claimed-loops":  # which comes after all changes of the graph
+            if same and name != _CLAIMS:  # which comes after all changes of the graph
                 continue
             built[name] = build(schedule(export)).result
         except PlainError as error:
@@ -103,13 +108,32 @@ def measure(factory: str, seconds: float) -> dict[str, Any]:
             failed[name] = f"an output differs by {apart:.1e} of its largest number"
     runs: dict[str, Any] = {name: each.run for name, each in built.items() if name not in failed}
     if len(runs) < 2:
-        return {"ms": None, "ratios": {}, "failed": failed}
+        return {"ms": None, "ratios": {}, "beside_load": None, "failed": failed}
     found = compare_interleaved(
         runs, baseline="whole", rounds=100, time_limit=seconds * len(runs)
     ).to_dict()
     ratios = {name: ratio for name, ratio in found["ratio"].items() if name != "whole"}
     ms = found["latency"]["whole"]["p50"]
-    return {"ms": ms, "ratios": ratios, "failed": failed}
+    made = {"ms": ms, "ratios": ratios, "beside_load": None, "failed": failed}
+    if _CLAIMS in ratios:
+        pair = {name: runs[name] for name in ("whole", _CLAIMS)}
+        made["beside_load"] = _beside_load(pair, 2 * seconds)
+    return made
+
+
+def _beside_load(runs: dict[str, Any], seconds: float) -> dict[str, Any]:
+    """The ratio of `_CLAIMS`, as in `measure`, while another process uses one processor."""
+    import sys
+
+    from tvm_practice.measure import ACCEPT_LOAD, compare_interleaved
+
+    sys.path.insert(0, str(Path(__file__).parent))
+    from busy_machine import load_of
+
+    with load_of((1.0,)), mock.patch.dict(os.environ, {ACCEPT_LOAD: "1"}):
+        compared = compare_interleaved(runs, baseline="whole", rounds=100, time_limit=seconds)
+    ratio: dict[str, Any] = compared.to_dict()["ratio"][_CLAIMS]
+    return ratio
 
 
 def table_lines(report: dict[str, Any]) -> list[str]:
@@ -118,11 +142,13 @@ def table_lines(report: dict[str, Any]) -> list[str]:
     from models import ALL
 
     names = [name for name in _TOLD if any(name in row["ratios"] for row in report.values())]
-    lines = [f"| model | ms | {' | '.join(names)} |", "|---" * (2 + len(names)) + "|"]
+    heads = ["model", "ms", *names, f"{_CLAIMS} beside load"]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
     reasons = []
     for model, row in report.items():
         title, ratios = ", ".join(ALL[model]), row["ratios"]
         cells = [ratio_cell(ratios[name]) if name in ratios else "–" for name in names]
+        cells += [ratio_cell(row["beside_load"]) if row["beside_load"] else "–"]
         ms = "–" if row["ms"] is None else f"{row['ms']:.2f}"
         lines.append(f"| {' | '.join([title, ms, *cells])} |")
         reasons += [f"- {title} without {name}: {why}" for name, why in row["failed"].items()]

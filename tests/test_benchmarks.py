@@ -214,14 +214,19 @@ def test_passes_are_told_by_what_they_gain(monkeypatch: pytest.MonkeyPatch) -> N
     passes = importlib.import_module("passes")
     gained = {"value": 1.5, "ci95": [1.25, 1.75], "verdict": "slower"}
     rows = {
-        "lstm": {"ms": 2.0, "ratios": {"recurrence": gained}, "failed": {"padding": "lost"}},
-        "mlp": {"ms": None, "ratios": {}, "failed": {}},
+        "lstm": {
+            "ms": 2.0,
+            "ratios": {"recurrence": gained},
+            "beside_load": gained,
+            "failed": {"padding": "lost"},
+        },
+        "mlp": {"ms": None, "ratios": {}, "beside_load": None, "failed": {}},
     }
     assert passes.table_lines(rows) == [
-        "| model | ms | recurrence |",
-        "|---|---|---|",
-        "| LSTM, 2×650, 1×35 tokens | 2.00 | 1.50 (1.25–1.75) |",
-        "| MLP 784-512-256-10, batch 32 | – | – |",
+        "| model | ms | recurrence | claimed-loops beside load |",
+        "|---|---|---|---|",
+        "| LSTM, 2×650, 1×35 tokens | 2.00 | 1.50 (1.25–1.75) | 1.50 (1.25–1.75) |",
+        "| MLP 784-512-256-10, batch 32 | – | – | – |",
         "",
         "- LSTM, 2×650, 1×35 tokens without padding: lost",
     ]
