@@ -133,12 +133,12 @@ def vectorize(schedule: Any, block: Any) -> None:
 def parallelize(schedule: Any, block: Any) -> None:
     """Share the tiles among the threads.
 
-    Fuse i_outer and j_outer, so that every tile is a task of its own, and run the fused loop in
-    parallel. Never k: its iterations add to the same elements of C.
+    Fuse i_outer and j_outer, in this order, so that every tile is a task of its own, and run the
+    fused loop in parallel. Never k: its iterations add to the same elements of C.
 
     Args:
         schedule: a tvm.s_tir.Schedule, changed in place.
-        block: a block whose loops are as `tile` leaves them: i_outer, j_outer, k, i_inner,
+        block: a block whose loops are the five that `tile` makes: i_outer, j_outer, k, i_inner,
             j_inner (the last may be vectorized).
     """
     raise NotImplementedError("schedule.fuse of the two tile loops, then schedule.parallel")

@@ -96,7 +96,7 @@ def time_to_first_result(command: Sequence[str], *, runs: int) -> float:
     only after the process has ended.
 
     Args:
-        command: the program and its arguments.
+        command: the program and its arguments. It prints text in the caller's encoding.
         runs: number of processes, one after the other.
 
     Returns:

@@ -12,6 +12,7 @@ from tvm_practice.course.expect import expect, fail, show, statements
 from tvm_practice.viz.loop_nest import Loop, Node, Statement, loop_nest, paths, without_types
 
 Indices = tuple[int, ...]
+_NO_AXIS = "none of them"
 
 # What TVM says when it refuses a primitive, what that means here, and what to do about it.
 _REFUSALS = (
@@ -159,16 +160,20 @@ def expect_axes(schedule: Any, block: Any, wanted: str, *, look: str, axes: str 
         schedule: a tvm.s_tir.Schedule.
         block: a block that is alone in its innermost loop.
         wanted: `i*8 j*16 k i j` where a step of the outermost of five is 8 of i. A loop of one
-            iteration may be of any axis.
+            iteration may be of any axis, and one along an axis of one element of none.
         look: where to look if they are others.
         axes: the block's last iterators.
     """
     loops = [schedule.get(each) for each in schedule.get_loops(block)]
     seen = _steps(loops, axes.split())
-    parts = wanted.split()
+    parts, names = wanted.split(), axes.split()
+    iterators = loops[-1].body.block.iter_vars[-len(names) :]
+    extents = {name: int(each.dom.extent) for name, each in zip(names, iterators, strict=True)}
     for loop, step, part in zip(loops[-len(parts) :], seen[-len(parts) :], parts, strict=True):
         expect(
-            int(loop.extent) == 1 or step == (part if "*" in part else f"{part}*1"),
+            int(loop.extent) == 1
+            or step == (part if "*" in part else f"{part}*1")
+            or (step == _NO_AXIS and extents[part.partition("*")[0]] == 1),
             expected=f"loops that step along {wanted}, outermost first",
             seen=f"{loop.loop_var} steps along {step}",
             look=look,
@@ -186,7 +191,7 @@ def _steps(loops: Sequence[Any], axes: Sequence[str]) -> list[str]:
         after = eval(values, {**start, str(loop.loop_var): 1})
         changes = [b - a for a, b in zip(before, after, strict=True)][-len(axes) :]
         steps = [f"{name}*{step}" for name, step in zip(axes, changes, strict=True) if step]
-        found.append(" and ".join(steps) or "none of them")
+        found.append(" and ".join(steps) or _NO_AXIS)
     return found
 
 

@@ -131,11 +131,13 @@ class Hunt:
         """Other sizes than the example's, of the same kind.
 
         All extents are somewhat larger, the rows odd; then one after the other is as large as
-        counting allows.
+        counting allows. What goes wrong at one odd number of rows may be right at another.
         """
         rows, columns, depth = self.example
-        more = int(fresh_rng().integers(1, 4))
-        found = [Sizes(rows + 4 * more - 1, columns + 16 * more, depth + more * (depth > 1))]
+        found = [
+            Sizes(rows + 4 * more - 1, columns + 16 * more, depth + more * (depth > 1))
+            for more in map(int, fresh_rng().permutation([1, 2, 3]))
+        ]
         several = self.most_iterations // (rows * columns * depth) - 1
         if several > 0:
             found.append(Sizes(rows + 4 * (rows * several // 4), columns, depth))

@@ -379,7 +379,7 @@ edited(
         "(row_tiles, column_tiles, rows, columns)": "(row_tiles, column_tiles, columns, rows)",
         "return rows": "return columns",
     },
-    message="tensorize recognizes",
+    message="16 rows outside 16 columns",
 )
 edited(
     "fragment_loops",

@@ -588,10 +588,11 @@ def check_time_to_first_result(time_to_first_result: Function) -> None:
         expected="seconds, of a program whose first line is complete after 0.25 s: between that "
         f"and {whole:.2f}",
         seen=repr(seconds),
-        look="the unit, and that the clock is read before Popen and after readline",
+        look="the unit, where standard error goes, and that the clock is read before Popen and "
+        "after readline",
     )
-    _check_empty_line(time_to_first_result)
     _check_says_more(time_to_first_result)
+    _check_empty_line(time_to_first_result)
     _check_started_here(time_to_first_result)
     _check_begins_with_the_process(time_to_first_result)
     with tempfile.TemporaryDirectory() as folder:

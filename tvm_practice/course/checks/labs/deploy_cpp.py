@@ -656,7 +656,7 @@ def _expect_wrapped(shape: list[int], said: dict[str, str]) -> None:
             "refused",
             "1",
             "std::invalid_argument, with a text, for an address that is not a multiple of 64",
-            "reinterpret_cast<uintptr_t>(data) % 64",
+            "reinterpret_cast<uintptr_t>(data) % 64, and the type of what is thrown",
         ),
         ("released_refused", "0", "a refused buffer is not released", "the order: check first"),
         (

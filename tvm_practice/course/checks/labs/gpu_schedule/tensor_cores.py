@@ -151,6 +151,7 @@ def check_fragment_loops(fragment_loops: Function) -> None:
         ("load_a", (1, 1), single), ("store", (1, 1), single),
     ):  # fmt: skip
         schedule, block = _to_split(use, fragments)
+        columns = _told(schedule, schedule.get_loops(block)[-1]).partition("(")[0]
         outside = len(schedule.get_loops(block)) - 2
         before = _kinds(schedule, block)[:outside]
         returned = fragment_loops(schedule, block)
@@ -162,6 +163,12 @@ def check_fragment_loops(fragment_loops: Function) -> None:
             "tiles, 16 rows, 16 columns",
             seen=", ".join(map(str, extents)),
             look="split by [None, 16], and the order of the four in schedule.reorder",
+        )
+        expect(
+            not _told(schedule, loops[-2]).startswith(f"{columns}_"),
+            expected="16 rows outside 16 columns, as the last two loops",
+            seen=f"{_told(schedule, loops[-2])} outside {_told(schedule, loops[-1])}",
+            look="the order of the four in schedule.reorder",
         )
         expect(
             _is_loop(schedule, returned, loops[-2]),
