@@ -1,6 +1,6 @@
 """What each pass for speed gains: models exported whole and without it; docs/passes.md.
 
-    python benchmarks/passes.py                          # all, half an hour
+    python benchmarks/passes.py                          # all, about 40 minutes
     python benchmarks/passes.py --model lstm --model resnet50 --seconds 20
     python benchmarks/passes.py --table                  # only write the page again
 
@@ -38,7 +38,7 @@ _TOLD = {
     "attention": "scores, softmax and the sum of the values are one function, a few rows at a time",
     "rows-together": "what follows a linear layer is computed before its result is reshaped, and "
     "so fused with the product",
-    _CLAIMS: "threads claim the iterations of a parallel loop as they come free; without "
+    _CLAIMS: "idle threads claim the next iterations of a parallel loop; without "
     "it each has a fixed share, and all wait for the slowest",
     "padding": "a convolution's padding is written by the function that makes its input",
 }

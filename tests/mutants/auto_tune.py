@@ -2175,3 +2175,16 @@ edited(
     },
     message="until all of them are spent",
 )
+
+
+edited(
+    "matmul_template",
+    "divisors_of_the_sizes",
+    {
+        "[1, 2, 4, 6, 8, 12, 16]": "[each for each in (1, 2, 4, 8, 16) if m % each == 0]",
+        "[8, 16, 32, 64, 128]": "[each for each in (1, 2, 4, 8, 16) if n % each == 0]",
+        '"unroll_k", [1, 2, 4, 8]': '"unroll_k", [each for each in (1, 2, 4, 8) if k % each == 0]',
+        '"columns_first", [0, 1]': '"columns_first", [0]',
+    },
+    message="sizes that are prime|space of many configurations",
+)

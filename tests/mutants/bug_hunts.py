@@ -601,3 +601,11 @@ right_edited(
         "schedule[C].reorder(i, k, j)": "schedule[sums].reorder(row, k, j)",
     },
 )
+
+
+edited(
+    "lost_bound",
+    "four_parts_in_tiles_of_three",
+    {"schedule.split(i, [None, 21])": "schedule.split(i, [4, None])"},
+    message="of what showed the bug",
+)

@@ -2712,3 +2712,13 @@ for _name, _edits, _message in (
     ),
 ):
     edited("packed_matmul", _name, _edits, message=_message, of="as_one_function")
+
+
+right_edited(
+    "tile",
+    "without_unit_iterators",
+    {
+        "[None, tile_m]": "[None, tile_m], preserve_unit_iters=False",
+        "[None, tile_n]": "[None, tile_n], preserve_unit_iters=False",
+    },
+)

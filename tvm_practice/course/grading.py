@@ -325,7 +325,7 @@ class Grader:
             status = "failed"
             message = (
                 f"expected: {exercise.name} to end\nseen:     {broken}\n"
-                "look at:  an endless loop, or a call that crashes TVM"
+                "look at:  an endless loop, a call that crashes TVM, or a write past an array's end"
             )
         self._output.seek(before)
         output = self._output.read().decode(errors="replace")

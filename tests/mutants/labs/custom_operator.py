@@ -1433,3 +1433,11 @@ edited(
     },
     message="and eps",
 )
+
+
+edited(
+    "convert_relax",
+    "extents_of_tvm",
+    {"tuple(int(extent) for extent in x.ty.shape)": "tuple(x.ty.shape)"},
+    message="a tuple of int",
+)

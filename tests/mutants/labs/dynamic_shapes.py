@@ -1667,3 +1667,26 @@ edited(
     },
     message="of int64 arrays of",
 )
+
+
+edited(
+    "import_dynamic",
+    "bounds_in_the_order_of_axes",
+    {
+        "    dimensions = {": "    names = dict.fromkeys(name for named in axes for name in "
+        "named.values())\n    dimensions = {",
+        "for name, most in bounds.items()}": "for name, most in zip(names, bounds.values())}",
+    },
+    message="tir_var_upper_bound",
+)
+edited(
+    "verify_over_range",
+    "the_last_error_of_a_shape",
+    {
+        "shapes = set(itertools": "shapes = list(itertools",
+        "shapes.add(tuple(random.choice": "shapes.append(tuple(random.choice",
+        "shapes.add(tuple(random.randint": "shapes.append(tuple(random.randint",
+        "in sorted(shapes)": "in shapes",
+    },
+    message="the larger of the old and the new",
+)

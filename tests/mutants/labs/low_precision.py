@@ -1673,3 +1673,12 @@ edited(
     },
     message=r"an axis alone|of shape \(\d+,\)",
 )
+
+
+@mutant("affine_parameters", message="Python's floats")
+def in_float32(low, high, *, bits=8):
+    low, high = np.float32(min(low, 0.0)), np.float32(max(high, 0.0))
+    if low == high:
+        return 1.0, 0
+    scale = (high - low) / np.float32(2**bits - 1)
+    return float(scale), int(np.rint(-low / scale))

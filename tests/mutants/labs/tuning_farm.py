@@ -1,6 +1,6 @@
 """Wrong solutions of lab 5."""
 
-from tests.mutants import edited, mutant, right
+from tests.mutants import edited, mutant, right, right_edited
 
 
 @mutant("request_worker", message=r"(?s)TimeoutError after 0\.2 s.*it still waits")
@@ -1044,3 +1044,13 @@ def finds_the_first_of_equal_trials(runner, inputs, *, attempts):
         if not left:
             break
     return [results[place] for place in range(len(inputs))]
+
+
+right_edited(
+    "survive_lost_worker",
+    "looks_at_the_trials",
+    {
+        "    results: list[Any]": "    assert all(each.artifact_path for each in inputs)\n"
+        "    results: list[Any]"
+    },
+)

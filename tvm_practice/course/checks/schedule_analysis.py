@@ -139,6 +139,12 @@ def check_time_function(time_function: Callable[..., np.ndarray]) -> None:
         look="function.time_evaluator('main', tvm.cpu(), ...): timed from Python, each call is "
         "about a microsecond longer, which is more than a small function takes",
     )
+    expect(
+        np.shape(returned) != (number,),
+        expected=f"a sample for each of repeats={repeats}, of number={number} calls each",
+        seen=f"{number_of(number, 'sample')}",
+        look="number= and repeat= of time_evaluator, which are exchanged",
+    )
     samples = _expect_samples(returned, repeats, name="time_function")
     least = asked[-1].get("min_repeat_ms", 0)
     expect(
@@ -157,7 +163,8 @@ def check_time_function(time_function: Callable[..., np.ndarray]) -> None:
         len(called) <= number * (repeats + 1) + 1,
         expected=f"no more than {number} calls for each of {repeats} samples, and one before them",
         seen=f"{number_of(len(called), 'call')}",
-        look="min_repeat_ms of time_evaluator, which repeats the calls more often: leave it out",
+        look="one time_evaluator with number=number and repeat=repeats; min_repeat_ms would repeat "
+        "the calls more often: leave it out",
     )
     _expect_milliseconds(samples, number)
     expect_close(
@@ -265,7 +272,9 @@ def _expect_milliseconds(samples: np.ndarray, number: int) -> None:
         low >= 1.99,
         expected="milliseconds per call: 2 or more of a function that sleeps for 2 ms",
         seen=f"{low:.3g}",
-        look="the unit of .results is the second",
+        look="the unit of .results is the second"
+        if not 1.99 <= low * number < 4
+        else f".results, which are per call: the evaluator has divided by number={number} already",
     )
     expect(
         high < 2 and low < 200,
@@ -332,7 +341,16 @@ def check_sample_latency(sample_latency: Callable[..., np.ndarray]) -> None:
             expected=f"the first {warmup} calls, which are slow, left out of the samples",
             seen=f"a sample of {samples.max():.3g}, where the calls after the warm-up take up to "
             f"{steady.max():.3g} ms",
-            look="which calls are timed; and the unit, which is the millisecond",
+            look="which calls are timed; the clock, which is read anew before each; and the unit, "
+            "the millisecond",
+        )
+        expect(
+            len(set(np.round(steady, 2))) == 1
+            or np.allclose(samples, steady, rtol=1e-3)
+            or not np.allclose(np.sort(samples), np.sort(steady), rtol=1e-3),
+            expected="the samples in the order of the calls",
+            seen="the right samples in another order",
+            look="a statement that sorts or reverses them",
         )
         expect_close(
             samples,
@@ -671,15 +689,16 @@ def _check_drifting(compare_interleaved: Compare, rounds: int, slower: float) ->
     expect(
         low <= high,
         expected="(median, low, high), the lower end of the interval first",
-        seen=f"({ratio:.3g}, {low:.3g}, {high:.3g})",
+        seen=f"({ratio:.7g}, {low:.7g}, {high:.7g})",
         look="the return statement",
     )
     expect(
         bool((np.diff([slower * 0.9, low, ratio, high, slower * 1.1]) >= -1e-9).all()),
         expected=f"an interval close around {slower:.3g}: the machine got {1.03**rounds:.2g} "
         "times slower, but each round's ratio stayed the same",
-        seen=f"[{low:.3g}, {high:.3g}]",
-        look="divide the times of one round by each other, and only then take medians",
+        seen=f"[{low:.7g}, {high:.7g}] around {ratio:.7g}",
+        look="divide the times of one round by each other, and only then take medians; draw other "
+        "rounds for each of the medians; np.percentile takes 2.5 and 97.5",
     )
     wanted = ["quiesce", "first", "first", "quiesce", "second", "second"] * rounds
     expect(

@@ -7,7 +7,7 @@ def verify(outputs: list[Any], reference: list[Any], *, atol: float, rtol: float
     """Compare a compiled model's outputs with PyTorch's, element by element.
 
     An element is right if |output - reference| <= atol + rtol * |reference|. NaN is never right,
-    an infinity only where the reference has the same one.
+    an infinity only where the reference has the same one, and beside it nothing else is right.
 
     Args:
         outputs: numpy arrays.

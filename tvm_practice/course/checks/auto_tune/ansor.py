@@ -153,7 +153,8 @@ def _expect_declared(tensors: Sequence[Any], sizes: Sequence[int]) -> None:
         seen == wanted,
         expected=f"the workload of {m}, {n}, {k} returns [A, B, C]: {', '.join(wanted)}",
         seen=", ".join(seen),
-        look="the registered function: its own m, n and k, the order of the tensors, their dtype",
+        look="the registered function: its own m, n and k, the order of the tensors, their dtype; "
+        "and override=True, without which an earlier one of the name stays",
     )
     read = sorted(str(each.op.name) for each in tensors[2].op.input_tensors)
     given = sorted(str(each.op.name) for each in tensors[:2])

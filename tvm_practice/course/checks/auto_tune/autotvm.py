@@ -259,7 +259,7 @@ def check_apply_autotvm(apply_autotvm: Callable[..., Any]) -> None:
         autotvm_task,
         autotvm_log,
         best="autotvm.apply_history_best(log) picks the record; query it with the task's workload",
-        refused="raise ValueError if config.is_fallback",
+        refused="raise ValueError if config.is_fallback; and the log, read at each call",
         error=ValueError,
     )
     _expect_target_around(apply_autotvm)

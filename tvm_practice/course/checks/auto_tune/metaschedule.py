@@ -92,8 +92,8 @@ def check_metaschedule_space(metaschedule_space: Callable[..., None]) -> None:
     expect(
         any(kind.startswith("Sample") for kind in kinds),
         expected="numbers that the search chooses: sample_perfect_tile, sample_categorical",
-        seen=f"only {', '.join(dict.fromkeys(kinds)) or 'no calls at all'}",
-        look="the factors of the splits",
+        seen=f"only {', '.join(dict.fromkeys(kinds))}" if kinds else "no primitive at all",
+        look="the factors of the splits, and whether `schedule` is changed in place, not a copy",
     )
     _expect_sampled_factors(schedule)
     _expect_choices(metaschedule_space, module)

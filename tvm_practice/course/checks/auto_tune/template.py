@@ -114,6 +114,12 @@ def check_matmul_template(matmul_template: Callable[..., Any]) -> None:
         _expect_ends(_mine(matmul_template, sizes), most=12)
     m, n, k = draw_distinct(3, [13, 17, 19, 23, 29, 31, 37, 41])
     odd = _mine(matmul_template, (m, n, k))
+    expect(
+        len(odd.config_space) > 1,
+        expected=f"knobs of several values for {m}x{n}x{k} as well, sizes that are prime",
+        seen="a space of one configuration",
+        look="candidates that depend on the sizes: a tile need not divide them",
+    )
     _expect_ends(odd, most=60)
     _expect_schedules_apart(odd)
     # Usual sizes of a tile: one of all sizes is not another value besides.

@@ -15,7 +15,7 @@ import tempfile
 import threading
 import time
 import uuid
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from numbers import Real
 from pathlib import Path
@@ -598,7 +598,10 @@ def _expect_measured(measure_remotely: Function) -> None:
     )
     output, seconds = answer
     want = (2 * x + y - v).T.reshape(shape)
-    look = "the arguments of main: those of this call, not of an earlier one"
+    look = (
+        "the arguments of main: those of this call, not of an earlier one; and when the output is "
+        "read: .numpy() after main has run"
+    )
     expect_close(output, want, what="the output", look=look)
     dtype = str(getattr(output, "dtype", type(output).__name__))
     expect(
@@ -929,6 +932,16 @@ def _expect_pool(pool: Any, workers: int, trial: float) -> None:
     )
 
 
+class _Trial(int):
+    """A number with the attributes of a RunnerInput."""
+
+    artifact_path, device_type, args_info = "trial.tar", "cpu", ()
+
+
+def _trials(numbers: Iterable[int]) -> list[_Trial]:
+    return [_Trial(each) for each in numbers]
+
+
 class _Scripted:
     """A runner whose trials are numbers; `losing` says how often the worker of each is lost.
 
@@ -989,7 +1002,7 @@ def _show_results(results: Sequence[Any]) -> str:
 
 def _demonstrate_survive(survive_lost_worker: Function) -> str:
     runner = _Scripted([0, 1, 0, 5], wrong=[2])
-    results = survive_lost_worker(runner, [0, 1, 2, 3], attempts=3)
+    results = survive_lost_worker(runner, _trials([0, 1, 2, 3]), attempts=3)
     sent = "\n".join(f"sent: {each}" for each in runner.rounds)
     return f"{sent}\nresults: {_show_results(results)}"
 
@@ -1023,7 +1036,7 @@ def check_survive_lost_worker(survive_lost_worker: Function) -> None:
     losing[lost], losing[twice], losing[hopeless] = 1, 2, 99
     runner = _Scripted(losing, wrong=[wrong])
     order = [int(each) for each in rng.permutation(count)]  # a trial is not its place
-    given = list(order)
+    given = _trials(order)
     results = survive_lost_worker(runner, given, attempts=3)
     expect(
         given == order,
@@ -1072,7 +1085,7 @@ def check_survive_lost_worker(survive_lost_worker: Function) -> None:
     _expect_a_result_each(survive_lost_worker)
     many = int(rng.integers(60, 90))
     runner = _Scripted([int(each) for each in rng.integers(0, 2, many)])
-    survive_lost_worker(runner, list(range(many)), attempts=2)
+    survive_lost_worker(runner, _trials(range(many)), attempts=2)
     expect(
         runner.runs == [1 + each for each in runner._losing],
         expected=f"of {many} trials the lost ones run twice, all others once",
@@ -1128,7 +1141,7 @@ def _expect_no_more_than_needed(runner: _Scripted, never_lost: Sequence[int]) ->
 def _expect_a_result_each(survive_lost_worker: Function) -> None:
     """A trial that is given twice is run twice, and each has its result."""
     runner = _Scripted([0, 0])
-    one, other, again = survive_lost_worker(runner, [0, 1, 0], attempts=2)
+    one, other, again = survive_lost_worker(runner, _trials([0, 1, 0]), attempts=2)
     expect(
         runner.runs == [2, 1] and one is not again and float(other.run_secs[0]) == 2,
         expected="of a trial that is given twice the results of two runs",
@@ -1136,7 +1149,7 @@ def _expect_a_result_each(survive_lost_worker: Function) -> None:
         look="results by the trial's place in the list, not by the trial",
     )
     runner = _Scripted([2, 0])
-    results = survive_lost_worker(runner, [0, 1, 0], attempts=2)
+    results = survive_lost_worker(runner, _trials([0, 1, 0]), attempts=2)
     lost = sum(each.run_secs is None for each in results)
     expect(
         runner.runs == [4, 1] and not lost,
@@ -1149,7 +1162,7 @@ def _expect_a_result_each(survive_lost_worker: Function) -> None:
 def _expect_attempts_counted(survive_lost_worker: Function) -> None:
     for attempts in (1, 5, int(fresh_rng().integers(12, 60))):
         runner = _Scripted([0, 999])
-        survive_lost_worker(runner, [1, 0], attempts=attempts)
+        survive_lost_worker(runner, _trials([1, 0]), attempts=attempts)
         expect(
             runner.runs == [1, attempts],
             expected=f"with attempts={attempts} a trial whose worker is always lost is run "
@@ -1160,7 +1173,7 @@ def _expect_attempts_counted(survive_lost_worker: Function) -> None:
     for count in (1, 3, int(fresh_rng().integers(8, 16))):
         runner = _Scripted([2] * count)
         order = [int(each) for each in fresh_rng().permutation(count)]
-        results = survive_lost_worker(runner, order, attempts=4)
+        results = survive_lost_worker(runner, _trials(order), attempts=4)
         wanted = " ".join(str(each + 1) for each in order)
         expect(
             runner.runs == [3] * count and _show_results(results) == wanted,
@@ -1340,10 +1353,10 @@ def _expect_each_bound(predict: Function, seconds: float) -> None:
         count, rate, bound = _rows(predict(stages, [1, workers]), 2)[1]
         expect(
             count == workers and bound == name and math.isclose(rate, want, rel_tol=1e-4),
-            expected=f"({workers}, {want:.4g}, {name!r}): {shown}, all else nothing, rounds of "
+            expected=f"({workers}, {want:.7g}, {name!r}): {shown}, all else nothing, rounds of "
             f"{stages.batch}, {stages.builders} builders",
-            seen=f"({count}, {rate:.4g}, {bound!r})",
-            look=look,
+            seen=f"({count}, {rate:.7g}, {bound!r})",
+            look=look if count != workers or bound != name else f"{look}, not rounded",
         )
 
 

@@ -365,7 +365,7 @@ def _unfused(together: Sequence[Sequence[str]]) -> str:
             "CanonicalizeBindings after DecomposeOpsForInference, which leaves a tuple between "
             "the batch normalization and the ReLU"
         )
-    return "AnnotateTIROpPattern before FuseOps: without patterns nothing is fused"
+    return "AnnotateTIROpPattern before FuseOps: without patterns nothing is fused; nor at level 0"
 
 
 def _check_mask(optimize_relax: Callable[..., Any]) -> None:

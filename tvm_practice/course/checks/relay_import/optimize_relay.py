@@ -114,7 +114,8 @@ def check_optimize_relay(optimize_relay: Callable[..., Any]) -> None:
         not scaled,
         expected="the batch normalization's scale folded into the convolution's weights",
         seen=f"it is still multiplied at run time: {scaled[:1]}",
-        look="the pass FoldScaleAxis, which needs tvm.transform.PassContext(opt_level=3)",
+        look="the pass FoldScaleAxis, after SimplifyInference makes the scale; it needs "
+        "tvm.transform.PassContext(opt_level=3)",
     )
     expect_as_pytorch(
         run_imported_relay(optimized, {}, example),

@@ -88,7 +88,8 @@ def check_extern_matmul(extern_matmul: Callable[..., Any]) -> None:
                 out.numpy(),
                 want,
                 what=f"C of {m} x {k} and {k} x {n} at the {call} call",
-                look="np.matmul(view(a), view(b), out=view(c)), at each call and for all shapes",
+                look="np.matmul(view(a), view(b), out=view(c)), at each call and for all shapes; "
+                "override=True, without which an earlier function of the name stays",
             )
     for m, n, k in ((3000, 2, 3), (2, 5000, 4), (1024, 1024, 1024)):  # declared, not run
         larger = te.placeholder((m, k), name="A"), te.placeholder((k, n), name="B")

@@ -94,6 +94,12 @@ def check_convert_relax(convert_relax: Callable[..., Any]) -> None:
         seen=f"called with {asked}",
         look="the shape of x.ty, and node.args[3]",
     )
+    expect(
+        all(isinstance(extent, int) for given, _ in asked for extent in given),
+        expected="kernel called with a tuple of int",
+        seen=", ".join(sorted({type(extent).__name__ for given, _ in asked for extent in given})),
+        look="int(extent) for each extent of x.ty.shape: TVM's IntImm is no int",
+    )
     _expect_kernels(module, kept)
     try:  # the module of another import has functions of its own
         with quiet_frontends():

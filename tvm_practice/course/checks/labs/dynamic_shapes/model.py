@@ -94,8 +94,9 @@ def check_import_dynamic(import_dynamic: Function) -> None:
         example = (torch.randn(batch, length, width), torch.randn(batch, features))
         copies = [each.clone() for each in example]
         try:
-            with quiet_frontends():
-                mod = import_dynamic(model, example, axes, bounds)
+            with quiet_frontends():  # bounds are by name, in any order
+                limits = dict(reversed(bounds.items())) if same else bounds
+                mod = import_dynamic(model, example, axes, limits)
         except NotImplementedError:
             raise
         except Exception as error:
@@ -105,7 +106,8 @@ def check_import_dynamic(import_dynamic: Function) -> None:
                 reason,
                 "an extent of 1 is a constant to PyTorch: repeat_interleave(2, dim=axis) first"
                 if batch == 1
-                else "dynamic_shapes: a {axis: Dim} for each argument",
+                else "dynamic_shapes: a {axis: Dim} for each argument; and repeat_interleave only "
+                "where the extent is 1",
             ) from error
         expect_only_read(before, model)
         for given, copied in zip(example, copies, strict=True):

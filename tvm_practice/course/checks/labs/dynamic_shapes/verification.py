@@ -87,6 +87,7 @@ def check_verify_over_range(verify_over_range: Function) -> None:
     _expect_no_rounding(verify_over_range, bounds)
     _expect_whole_numbers(verify_over_range, bounds)
     _expect_large_outputs(verify_over_range)
+    _expect_largest_kept(verify_over_range)
     for what, corrupt in _CORRUPTIONS.items():
         _expect_refused(verify_over_range, what, corrupt, bounds)
     _expect_nan_refused(verify_over_range, bounds)
@@ -293,6 +294,27 @@ def _expect_large_outputs(verify_over_range: Function) -> None:
         seen=f"{seen}",
         look="the difference in the arrays' own type, however many elements they have",
     )
+
+
+def _expect_largest_kept(verify_over_range: Function) -> None:
+    """Of a shape that is drawn again, the larger of the errors stays."""
+    largest: dict[tuple[int, ...], float] = {}
+    draws = itertools.count(1)
+
+    def draw(n: int) -> tuple[np.ndarray]:
+        error = 0.5 / next(draws)  # less each time
+        largest.setdefault((n,), error)
+        return (np.full(n, error),)
+
+    errors = verify_over_range(lambda x: x, np.zeros_like, draw, (4,), tolerance=1.0)
+    for shape, error in largest.items():
+        expect(
+            math.isclose(float(errors.get(shape, -1.0)), error, rel_tol=1e-6),
+            expected=f"the largest error of the shape {shape}, {error:.3g}, also where it is drawn "
+            "again and the error is smaller then",
+            seen=f"{errors.get(shape)}",
+            look="the dictionary's entry of a shape: the larger of the old and the new error",
+        )
 
 
 def _expect_no_rounding(verify_over_range: Function, bounds: tuple[int, int]) -> None:
