@@ -12,7 +12,7 @@ def seconds_for_milliseconds(function, arguments, *, number, repeats):
     return np.array(evaluator(*arguments).results)
 
 
-@mutant("time_function", message="one sample per repeat")
+@mutant("time_function", message="which are exchanged")
 def number_and_repeats_swapped(function, arguments, *, number, repeats):
     import numpy as np
     import tvm
@@ -394,7 +394,7 @@ edited(
     "sample_latency",
     "sorted_latencies",
     {"    return samples": "    return np.sort(samples)"},
-    message="the samples in milliseconds",
+    message="in the order of the calls",
 )
 edited(
     "gflop_per_second",
@@ -859,7 +859,7 @@ edited(
     "compare_interleaved",
     "a_hundred_medians",
     {"(2000, rounds)": "(100, rounds)"},
-    message="percentage points|which .* of resampled medians are below",
+    message="percentage points|an interval from 1 to 8|which .* of resampled medians are below",
 )
 
 edited(
