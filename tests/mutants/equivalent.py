@@ -59,8 +59,13 @@ EQUIVALENT: dict[str, dict[str, str]] = {
     "relay_import.import_relay": {"strict=True": "the docstring promises nothing of dictionaries"},
     "relay_import.optimize_relay": {
         "SimplifyInference(), relay.transform.FoldScaleAxis()": _SAME_GRAPH,
-        "FoldConstant(), relay.transform.FoldConstant(), relay.transform.FoldScale": _SAME_GRAPH,
+        "CanonicalizeOps(), relay.transform.FoldScaleAxis()": _SAME_GRAPH,
+        "EliminateCommonSubexpr(), relay.transform.FoldConstant()": _SAME_GRAPH,
         "Sequential([relay.transform.FoldConstant(), relay.transform.SimplifyInf": _SAME_GRAPH,
+        "FoldScaleAxis(), relay.transform.FoldConstant(), relay.transform.Canonic": "relay.build "
+        "computes what CanonicalizeOps makes of a bias",
+        "tvm.IRModule(mod.functions)": "an imported model defines no types of its own",
+        "opt_level=4": "no pass of the list has a level above 3",
     },
     "auto_tune.matmul_template": {
         "schedule[C].vectorize(j_inner) -> pass": _COPY,

@@ -1140,8 +1140,9 @@ def _expect_no_more_than_needed(runner: _Scripted, never_lost: Sequence[int]) ->
 
 def _expect_a_result_each(survive_lost_worker: Function) -> None:
     """A trial that is given twice is run twice, and each has its result."""
+    first, second = _trials([0, 1])
     runner = _Scripted([0, 0])
-    one, other, again = survive_lost_worker(runner, _trials([0, 1, 0]), attempts=2)
+    one, other, again = survive_lost_worker(runner, [first, second, first], attempts=2)
     expect(
         runner.runs == [2, 1] and one is not again and float(other.run_secs[0]) == 2,
         expected="of a trial that is given twice the results of two runs",
@@ -1149,7 +1150,7 @@ def _expect_a_result_each(survive_lost_worker: Function) -> None:
         look="results by the trial's place in the list, not by the trial",
     )
     runner = _Scripted([2, 0])
-    results = survive_lost_worker(runner, _trials([0, 1, 0]), attempts=2)
+    results = survive_lost_worker(runner, [first, second, first], attempts=2)
     lost = sum(each.run_secs is None for each in results)
     expect(
         runner.runs == [4, 1] and not lost,

@@ -95,7 +95,7 @@ def check_import_dynamic(import_dynamic: Function) -> None:
         copies = [each.clone() for each in example]
         try:
             with quiet_frontends():  # bounds are by name, in any order
-                limits = dict(reversed(bounds.items())) if same else bounds
+                limits = dict(reversed(bounds.items())) if batch == 1 else bounds
                 mod = import_dynamic(model, example, axes, limits)
         except NotImplementedError:
             raise
