@@ -1,6 +1,6 @@
 """What each pass for speed gains: models exported whole and without it; docs/passes.md.
 
-    python benchmarks/passes.py                          # all, about 40 minutes
+    python benchmarks/passes.py                          # all; two minutes a model and more
     python benchmarks/passes.py --model lstm --model resnet50 --seconds 20
     python benchmarks/passes.py --table                  # only write the page again
 
@@ -49,8 +49,8 @@ without one of the passes that are there for speed alone (`--without PASS` of `r
 exports of a model are called in turns in one process.
 
 A cell is the time without the pass over the time with all of them, with its 95% interval: over 1,
-the pass gains. A dash: the model is the same without it. In the last column, another process uses
-one of the processors.
+the pass gains. An interval that holds 1 shows no difference; a dash, that nothing changes. In
+the last column, another process uses one of the processors. Each row is one run.
 
 {chr(10).join(f"- **{name}**: {told}." for name, told in _TOLD.items())}
 """

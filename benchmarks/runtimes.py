@@ -1,6 +1,6 @@
 """Every model, untuned, beside ONNX Runtime and OpenVINO; docs/runtimes.md says who is first.
 
-    python benchmarks/runtimes.py                                # all, twenty minutes
+    python benchmarks/runtimes.py                                # all, 40 minutes on two cores
     python benchmarks/runtimes.py --model lstm --model lstm-batch-8 --seconds 30
     python benchmarks/runtimes.py --rival compile-max            # minutes more for each model
     python benchmarks/runtimes.py --table                        # only write the page again
