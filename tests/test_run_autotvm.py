@@ -293,7 +293,7 @@ def test_the_exporters_page(tmp_path: Path) -> None:
         return re.sub(r"--tuning-trials \d+", "--tuning-trials 4", block)
 
     printed = run_blocks("export.md", tmp_path, smaller=smaller)
-    assert len(printed) == 7
+    assert len(printed) == 8
     assert all(
         re.search(r"verified  on \d+ inputs?, largest error", each)
         for each in printed
