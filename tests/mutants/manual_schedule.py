@@ -987,13 +987,13 @@ edited(
     "order_packed",
     "vectorizes_whatever_is_last",
     {"if int(schedule.get(j).extent) > 1:": "if True:"},
-    message="the others stay serial",
+    message="others of the nest stay serial",
 )
 edited(
     "order_packed",
     "vectorizes_the_tile",
     {"    return outer": "    schedule.vectorize(j)\n    return outer"},
-    message="the others stay serial",
+    message="others of the nest stay serial",
 )
 edited(
     "order_packed",

@@ -1483,3 +1483,17 @@ edited(
     },
     message="sizes but for",
 )
+edited(
+    "sample_latency",
+    "ends_one_sample_where_the_next_begins",
+    {
+        "    for i in range(repeats):\n        started = time.perf_counter()\n": (
+            "    started = time.perf_counter()\n    for i in range(repeats):\n"
+        ),
+        "        samples[i] = (time.perf_counter() - started) * 1e3\n": (
+            "        ended = time.perf_counter()\n"
+            "        samples[i], started = (ended - started) * 1e3, ended\n"
+        ),
+    },
+    message="the clock read before each call and after it",
+)

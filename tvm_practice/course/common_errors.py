@@ -406,9 +406,9 @@ _SCHEDULES = (
     CommonError(
         "more or fewer names than loops",
         r"ValueError: (too many|not enough) values to unpack",
-        "get_loops returns all loops around a block, a matmul's i, j and k, and split returns a "
-        "loop for each factor.",
-        "a name for each loop; print the list to see how many there are",
+        "get_loops returns all loops around a block, a matmul's i, j and k. split returns a loop "
+        "for each factor, and .shape has an extent for each dimension.",
+        "a name for each; print the list to see how many there are",
         (
             _current("i, j = sch.get_loops(block)", "i, j, k = sch.get_loops(block)"),
             _classic("i, j, k = s[C].op.axis", "i, j = s[C].op.axis\n(k,) = s[C].op.reduce_axis"),
@@ -477,6 +477,24 @@ _SCHEDULES = (
         "A scope says where a buffer lies. TVM knows only a few scopes.",
         '"global" (memory), "shared" (of a GPU\'s thread block), "local" (registers)',
         (_current('sch.cache_read(block, 0, "shraed")', 'sch.cache_read(block, 0, "shared")'),),
+    ),
+    CommonError(
+        "a function that is not called main",
+        r"does not know which function to be working on",
+        "A schedule looks for blocks in the function main of its module, unless it is told of "
+        "another.",
+        'tvm.IRModule({"main": function}); or sch.work_on("matmul") before the first get_sblock',
+        (
+            _current(
+                "function = te.create_prim_func([A, B, C])\n"
+                'sch = tvm.s_tir.Schedule(tvm.IRModule({"matmul": function}))\n'
+                'sch.get_sblock("C")',
+                "function = te.create_prim_func([A, B, C])\n"
+                'sch = tvm.s_tir.Schedule(tvm.IRModule({"matmul": function}))\n'
+                'sch.work_on("matmul")\n'
+                'sch.get_sblock("C")',
+            ),
+        ),
     ),
     CommonError(
         "a buffer that the block does not have",

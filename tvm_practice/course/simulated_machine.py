@@ -38,6 +38,7 @@ class Machine:
         self._ended: dict[str, float] = {}
         self.calls: list[str] = []
         self.events: list[str] = []  # the calls, and "quiesce" where it was waited for
+        self.looks = 0  # at its clocks
         self._changes = 0
 
     def call(
@@ -62,6 +63,7 @@ class Machine:
         return self._changes + (self.calls[-1:] not in ([], [name]))
 
     def clock(self) -> float:
+        self.looks += 1
         self.now += self._LOOK
         return self.now
 

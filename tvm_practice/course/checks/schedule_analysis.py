@@ -369,6 +369,12 @@ def check_sample_latency(sample_latency: Callable[..., np.ndarray]) -> None:
             seen=f"some are off by {np.ptp(looks):.3g} ms",
             look="round and float32: they take digits from times of microseconds",
         )
+        expect(
+            machine.looks >= 2 * repeats,
+            expected="the clock read before each call and after it, so that nothing else is timed",
+            seen=f"{number_of(machine.looks, 'look')} at it for {number_of(repeats, 'sample')}",
+            look="a time after one call that is also the time before the next",
+        )
     _expect_samples(sample_latency(lambda: None, warmup=2, repeats=0), 0, name="sample_latency")
     _expect_each_call_warmed_up(sample_latency)
     one, other = (sample_latency(lambda: None, warmup=0, repeats=5) for _ in range(2))

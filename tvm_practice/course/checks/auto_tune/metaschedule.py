@@ -529,7 +529,13 @@ def check_apply_metaschedule(apply_metaschedule: Callable[..., Any]) -> None:
     }
     given = tvm.IRModule(functions)
     applied = apply_metaschedule(given, database, target)
-    expect_type(applied, tvm.IRModule, "apply_metaschedule returns an IRModule")
+    expect_type(
+        applied,
+        tvm.IRModule,
+        "apply_metaschedule returns an IRModule",
+        look="the return statement; if the database is queried: it knows single functions, and "
+        "None where it has no record",
+    )
     for name, function in functions.items():
         expect(
             format_nest(loop_nest(given[name])) == format_nest(loop_nest(function)),

@@ -192,6 +192,12 @@ def _expect_others_refused(target_for: Function) -> None:
     for other in ("pdp-11", "x86-64", "X86-64-V3", "aarch64 ", "", *near, *elsewhere):
         try:
             got = target_for(other)
+        except KeyError as error:
+            raise fail(
+                "ValueError for a machine that is not in the table",
+                f"KeyError: {error}",
+                "the exception: a table's KeyError is not a ValueError",
+            ) from error
         except ValueError as error:
             expect(
                 other in str(error),
@@ -1192,7 +1198,8 @@ def _expect_any_tensors(c_harness: Function) -> None:
                 got,
                 want,
                 what=f"the output, with {told}",
-                look="the number of inputs that are read, their order, and the size of the data",
+                look="the inputs that are read, their order, and the size of the data; one read() "
+                "of a pipe may return a part of what was asked for",
             )
 
 
@@ -1309,10 +1316,10 @@ def check_cuda_source(cuda_source: Function) -> None:
             source = cuda_source(module, arch)
         expect(
             isinstance(source, str) and "__global__" in source and f"{name}_kernel" in source,
-            expected=f"CUDA source with the kernel {name}_kernel",
+            expected=f"CUDA source, whole, with the kernel {name}_kernel",
             seen=str(source)[:60].replace("\n", " ") or "an empty text",
-            look="inspect_source of .mod.imports[0], of the module given: .mod itself is the "
-            "host's module",
+            look="all of the text of inspect_source, called on .mod.imports[0] of the module "
+            "given: .mod itself is the host's module",
         )
         kernels = re.findall(rf"{name}\w*_kernel(?=\()", source)
         expect(

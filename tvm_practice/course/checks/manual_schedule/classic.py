@@ -80,7 +80,7 @@ def check_tile_classic(tile_classic: Function) -> None:
             "schedule[C].split(i, factor=tile_m) and (j, factor=tile_n); `factor` is the extent "
             "of the inner loop",
             order="the order given to schedule[C].reorder: all of k within a tile",
-            kinds="schedule[C].vectorize(j_inner)",
+            kinds="schedule[C].vectorize(j_inner); k and i_inner stay serial",
         )
         expect_product(build_schedule(schedule, tensors), (m, k), (k, n), look="the primitives")
     some, far = (int(fresh_rng().integers(*span)) for span in ((129, 700), (66_000, 199_000)))

@@ -209,7 +209,7 @@ def check_order_packed(order_packed: Function) -> None:
             f"with rows_first={rows_first}: split of k by [None, unroll_k], schedule.reorder",
             order=f"schedule.reorder, with rows_first={rows_first}; and the factors of k's split: "
             "in [None, unroll_k] the last is the inner loop",
-            kinds="schedule.parallel of the outermost loop; the others stay serial",
+            kinds="schedule.parallel of the outermost loop; all others of the nest stay serial",
         )
         _expect_packed_axes(schedule, unroll_k, rows_first, f"rows_first={rows_first}")
         expect_local(schedule, update)

@@ -228,7 +228,8 @@ def _expect_bound_of_second_input(plan_memory: Function) -> None:
         told == bounds,
         expected=f"main(x, y), x (n, {width}), y (m, {width}), with tir_var_upper_bound {bounds}",
         seen=f"{told or 'none'}",
-        look="the attribute: all of `bounds`, whichever input has the symbol",
+        look="the attribute: all of `bounds`, whichever input has the symbol; they are any "
+        "mapping, here a MappingProxyType",
     )
 
 

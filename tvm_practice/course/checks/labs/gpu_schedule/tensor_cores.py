@@ -107,6 +107,16 @@ def _expect_loops_kept(schedule: Any, product: Any, before: list[str]) -> None:
     )
 
 
+def _expect_names_kept(given: dict[str, str], names: dict[str, str]) -> None:
+    """The intrinsics' names given are those from before the call."""
+    expect(
+        given == names,
+        expected="the dictionary of intrinsics only read: it belongs to the caller",
+        seen=f"{', '.join(given) or 'nothing'} in it after the call, {', '.join(names)} before",
+        look="pop and other methods that change a dictionary",
+    )
+
+
 def _expect_instructions(schedule: Any, names: dict[str, str], *purposes: str, k: int = 32) -> None:
     """Just the blocks of these purposes are tensorized, by the names given, and C is right."""
     from tvm_practice.labs.gpu.on_cpu import matmul_on_cpu
@@ -294,7 +304,8 @@ def check_tensorize_copies(tensorize_copies: Function) -> None:
         schedule, tiles = _fragments()
         copies = tiles.load_a, tiles.load_b, tiles.store
         before = _around(schedule, tiles.product)
-        tensorize_copies(schedule, *copies, names)
+        tensorize_copies(schedule, *copies, given := dict(names))
+        _expect_names_kept(given, names)
         _expect_instructions(schedule, names, *purposes)
         _expect_loops_kept(schedule, tiles.product, before)
 
@@ -350,7 +361,8 @@ def check_tensorize_product(tensorize_product: Function) -> None:
     (around,) = draw_distinct(1, (2, 3))
     schedule, tiles = _fragments(around=around)
     before = _around(schedule, tiles.product)
-    tensorize_product(schedule, tiles.product, tiles.k_outer, names)
+    tensorize_product(schedule, tiles.product, tiles.k_outer, given := dict(names))
+    _expect_names_kept(given, names)
     _expect_instructions(schedule, names, "init", "compute")
     _expect_loops_kept(schedule, tiles.product, before)
     plain = untensorized(schedule, declare(64, 64, 32, "float16")[0].mod)
@@ -397,7 +409,8 @@ def check_tensor_cores(tensor_cores: Function) -> None:
     names = _renamed()
     schedule, tiles = _fragments(around=1)
     before = _around(schedule, tiles.product)
-    tensor_cores(schedule, *tiles[:5], names)
+    tensor_cores(schedule, *tiles[:5], given := dict(names))
+    _expect_names_kept(given, names)
     _expect_loops_kept(schedule, tiles.product, before)
     used = {str(each.attrs[0]) for each in schedule.trace.insts if each.kind.name == "Tensorize"}
     expect(
