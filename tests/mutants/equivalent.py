@@ -188,7 +188,11 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "schedule.reorder(": _REPAIR,
         "j, i = schedule.get_loops(": _REPAIR,
     },
-    "bug_hunts.strided_lanes": {"[8, None]": _REPAIR},
+    "bug_hunts.strided_lanes": {
+        "[8, None]": _REPAIR,
+        "[None, 9]": "lanes side by side; their guard is the next hunt's",
+        "[None, 7]": "lanes side by side; their guard is the next hunt's",
+    },
     "bug_hunts.guarded_lanes": {"[8, None]": _REPAIR},
     "bug_hunts.huge_unroll": {
         "_, k, _ = schedule.get_loops(": _REPAIR,

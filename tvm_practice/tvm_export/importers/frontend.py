@@ -15,6 +15,7 @@ from tvm_practice.tvm_export.importers.assertions import leave_out_assertions
 from tvm_practice.tvm_export.importers.converters.arguments import settings_of
 from tvm_practice.tvm_export.importers.converters.own_relax import own_converters
 from tvm_practice.tvm_export.importers.decompositions import decompositions
+from tvm_practice.tvm_export.importers.distinct_operators import taken_apart_once
 from tvm_practice.tvm_export.importers.empties import make_empty_results
 from tvm_practice.tvm_export.importers.experts import keep_rows_together
 from tvm_practice.tvm_export.importers.flex_attention import expand_flex_attention
@@ -64,7 +65,9 @@ def checked_frontend() -> Iterator[None]:
         keep_known_counts(program)
         use_overloads_by_vector(program)
         chosen = decompositions(checked.names()) if table is None else table
-        program = taken_apart(program, complex_numbers.leaving_complex(chosen), **settings)
+        at_first = complex_numbers.leaving_complex(chosen)
+        if not taken_apart_once(program, lambda each: run(each, at_first, **settings)):
+            program = taken_apart(program, at_first, **settings)
         if complex_numbers.has_complex(program):
             complex_numbers.in_pairs(program)
             program = taken_apart(program, chosen, **settings)
