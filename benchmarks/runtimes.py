@@ -3,6 +3,7 @@
     python benchmarks/runtimes.py                                # all, 40 minutes on two cores
     python benchmarks/runtimes.py --model lstm --model lstm-batch-8 --seconds 30
     python benchmarks/runtimes.py --rival compile-max            # minutes more for each model
+    python benchmarks/runtimes.py --exports                      # only the seconds of each export
     python benchmarks/runtimes.py --table                        # only write the page again
 
 Each model is measured in a process of its own, all runtimes in turns on the same threads. What was
@@ -30,6 +31,7 @@ RIVALS = {
 PACKAGES = ("apache-tvm", "torch", "onnxruntime", "openvino")
 _DEFAULT = ("onnx", "openvino", "eager")
 _SHOWN = 8  # functions of a profile
+_LONG = 10  # seconds of an export
 _HEAD = """# Runtimes, model by model
 
 Made by `python benchmarks/runtimes.py`: float32 exports of the current engine, untuned, beside the
@@ -40,7 +42,8 @@ A ratio
 is the rival's time over ours, with its 95% interval: over 1, TVM is faster. The last column names
 the fastest, and its time over that of the fastest other one. A model that a rival is faster on has
 the functions that take most of its time below. The export's seconds are those of
-`compile_pytorch_module` in a new process: they include TVM's import, and no verification.
+`compile_pytorch_module` in a new process: they include TVM's import, and no verification. Where
+those of more than ten seconds go is in a table of its own.
 """
 
 
@@ -53,31 +56,20 @@ def measure(factory: str, rivals: list[str], seconds: float) -> dict[str, Any]:
         seconds: for measuring.
 
     Returns:
-        {"ms": our median, "export_seconds": from the module to one that can be called, TVM's import
-        among them, "ratios": by rival, times over ours: see measure.Comparison.to_dict,
+        {"ms": our median, "export_seconds" and "export_stages": see measure_export, "ratios": by
+        rival, times over ours: see measure.Comparison.to_dict,
         "missing": the reason by rival, "operators": of our build, see profiling.operators_of,
         "onnx_operators": see rivals.onnx_operators, empty without ONNX Runtime}.
     """
     from importlib import import_module
 
-    import torch
-
-    from tvm_practice import engines
-    from tvm_practice.measure import Stopwatch, compare_interleaved
-    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
-    from tvm_practice.tvm_export.calling import as_array, as_call
+    from tvm_practice.measure import compare_interleaved
+    from tvm_practice.tvm_export.calling import as_array
     from tvm_practice.tvm_export.errors import Missing
-    from tvm_practice.tvm_export.loading import describe, load
+    from tvm_practice.tvm_export.loading import describe
     from tvm_practice.tvm_export.profiling import operators_of
 
-    torch.set_num_threads(engines.thread_count())
-    loaded = load(factory, example=None, seed=0)
-    call = as_call(loaded.module, loaded.args, loaded.kwargs, copies=loaded.changes_inputs)
-    watch = Stopwatch()
-    with watch("export"):
-        built = compile_pytorch_module(
-            call.module, ExportConfig(example_input=tuple(call.tensors)), verify=False
-        )
+    loaded, call, built, export = _exported(factory)
     built(*map(as_array, call.tensors))
     runs: dict[str, Any] = {"tvm": built.run}
     missing: dict[str, str] = {}
@@ -100,12 +92,44 @@ def measure(factory: str, rivals: list[str], seconds: float) -> dict[str, Any]:
             )
     return {
         "ms": found["latency"]["tvm"]["p50"],
-        "export_seconds": watch.seconds["export"],
+        **export,
         "ratios": {rival: found["ratio"][rival] for rival in rivals if rival in runs},
         "missing": missing,
         "operators": operators_of(built)[:_SHOWN],
         "onnx_operators": account,
     }
+
+
+def measure_export(factory: str) -> dict[str, Any]:
+    """How long it takes to export one model, in this process, which should be a new one.
+
+    Returns:
+        {"export_seconds": from the module to one that can be called, TVM's import among them,
+        "export_stages": its seconds by stage, see GraphModule}.
+    """
+    return _exported(factory)[-1]
+
+
+def _exported(factory: str) -> tuple[Any, Any, Any, dict[str, Any]]:
+    """A model, its call, its untuned export, and what that took: see measure_export."""
+    import torch
+
+    from tvm_practice import engines
+    from tvm_practice.measure import Stopwatch
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+    from tvm_practice.tvm_export.calling import as_call
+    from tvm_practice.tvm_export.loading import load
+
+    torch.set_num_threads(engines.thread_count())
+    loaded = load(factory, example=None, seed=0)
+    call = as_call(loaded.module, loaded.args, loaded.kwargs, copies=loaded.changes_inputs)
+    watch = Stopwatch()
+    with watch("export"):
+        built = compile_pytorch_module(
+            call.module, ExportConfig(example_input=tuple(call.tensors)), verify=False
+        )
+    took = {"export_seconds": watch.seconds["export"], "export_stages": dict(built.seconds)}
+    return loaded, call, built, took
 
 
 def _run_of(rival: str, loaded: Any, call: Any, folder: Path) -> Any:
@@ -155,7 +179,27 @@ def _table(machine: dict[str, Any]) -> list[str]:
         if any(each["value"] is not None and each["value"] < 1 for each in ratios.values()):
             slower += _profile(title, row)
     lines += ["", *_means(list(rows.values()), rivals), ""]
+    lines += _long_exports({", ".join(ALL[name]): row for name, row in rows.items()})
     return [*lines, *(reasons + [""] if reasons else []), *slower]
+
+
+def _long_exports(rows: dict[str, dict[str, Any]]) -> list[str]:
+    """Where the seconds of long exports go, in lines; by title."""
+    long = {
+        title: row
+        for title, row in rows.items()
+        if row.get("export_seconds", 0) > _LONG and row.get("export_stages")
+    }
+    if not long:
+        return []
+    stages = list(dict.fromkeys(each for row in long.values() for each in row["export_stages"]))
+    heads = [f"export of more than {_LONG} s", *stages, "the rest"]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for title, row in long.items():
+        taken = [row["export_stages"].get(each, 0.0) for each in stages]
+        taken.append(row["export_seconds"] - sum(taken))
+        lines.append(f"| {' | '.join([title, *(f'{each:.1f}' for each in taken)])} |")
+    return [*lines, ""]
 
 
 def _means(rows: list[dict[str, Any]], rivals: list[str]) -> list[str]:
@@ -211,9 +255,15 @@ def _profile(title: str, row: dict[str, Any]) -> list[str]:
 @click.option(
     "--kept", type=click.Path(dir_okay=False, path_type=Path), default=KEPT, show_default="here"
 )
+@click.option("--exports", is_flag=True, help="Time the exports alone, of models measured before.")
 @click.option("--table", is_flag=True, help="Write the page from what is kept.")
 def main(
-    names: tuple[str, ...], rivals: tuple[str, ...], seconds: float, kept: Path, table: bool
+    names: tuple[str, ...],
+    rivals: tuple[str, ...],
+    seconds: float,
+    kept: Path,
+    exports: bool,
+    table: bool,
 ) -> None:
     """Compare untuned exports with other runtimes; write docs/runtimes.md.
 
@@ -228,22 +278,39 @@ def main(
         raise click.UsageError(f"there is no {kept}; run it without --table")
     if unknown := [each for each in names if each not in ALL]:
         raise click.UsageError(f"there is no {unknown[0]}; there are {', '.join(ALL)}")
-    if not table:
-        from tvm_practice import engines
-
-        machine = _this_machine(machines)
-        for name in names or ALL:
-            arguments = {
-                "factory": factory(name), "rivals": rivals or _DEFAULT, "seconds": seconds,
-            }  # fmt: skip
-            row = engines.call(engines.CURRENT, "benchmarks.runtimes:measure", arguments)
-            before = machine["models"].get(name, {"ratios": {}})
+    machine = {"models": {}} if table else _this_machine(machines)
+    if exports and (lacking := [each for each in names if each not in machine["models"]]):
+        raise click.UsageError(f"{lacking[0]} was not measured here; measure it without --exports")
+    chosen = () if table else names or (machine["models"] if exports else ALL)
+    for name in chosen:
+        before = machine["models"].get(name, {"ratios": {}})
+        if exports:
+            row = before | _called("measure_export", factory=factory(name))
+            click.echo(f"{name}: {row['export_seconds']:.1f} s")
+        else:
+            row = _called(
+                "measure",
+                factory=factory(name),
+                rivals=list(rivals or _DEFAULT),
+                seconds=seconds,
+            )
             row["ratios"] = before["ratios"] | row["ratios"] if rivals else row["ratios"]
-            machine["models"][name] = row | {"date": datetime.now(timezone.utc).date().isoformat()}
-            write_json(kept, machines)
+            row["date"] = datetime.now(timezone.utc).date().isoformat()
             click.echo(f"{name}: {row['ms']:.2f} ms; first: {_first(row['ratios'])}")
+        machine["models"][name] = row
+        write_json(kept, machines)
     PAGE.write_text(page(machines))
     click.echo(f"{PAGE} has {len(machines)} machines")
+
+
+def _called(function: str, **arguments: Any) -> dict[str, Any]:
+    """What a function of this file returns in a new process that has the current engine."""
+    from tvm_practice import engines
+
+    found: dict[str, Any] = engines.call(
+        engines.CURRENT, f"benchmarks.runtimes:{function}", arguments
+    )
+    return found
 
 
 def _this_machine(machines: list[dict[str, Any]]) -> dict[str, Any]:

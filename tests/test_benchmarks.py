@@ -251,6 +251,7 @@ def test_runtimes_are_told_by_machine_and_by_who_is_first(monkeypatch: pytest.Mo
         return {
             "ms": 3.0,
             "export_seconds": 12.34,
+            "export_stages": {"import": 3.0, "optimize": 2.5, "build": 4.0},
             "ratios": ratios,
             "missing": {"openvino": "not installed"},
             "operators": [operator],
@@ -267,6 +268,8 @@ def test_runtimes_are_told_by_machine_and_by_who_is_first(monkeypatch: pytest.Mo
     assert "1.25 (1.25–1.25) | TVM, 0.80 | 12.3 | 2026-01-01 |" in text
     assert "0.80 (0.80–0.80) | ONNX Runtime, 0.80 | 12.3 | 2026-01-01 |" in text
     assert "TVM's time: 1.00 over the fastest, 1.00 over ONNX Runtime." in text
+    assert "| export of more than 10 s | import | optimize | build | the rest |" in text
+    assert "| LSTM, 2×650, 1×35 tokens | 3.0 | 2.5 | 4.0 | 2.8 |" in text
     assert "OpenVINO: not installed" in text
     assert "### ViT-B/16" in text and "### LSTM" not in text
     assert "`fused_conv2d` | 3 | 1.50 | 50% |" in text and "Conv 1.25, Add 0.50" in text
