@@ -147,9 +147,9 @@ def tune_task(task: Any, *, trials: int, log: str) -> None:
 
     Unlike a TaskScheduler, task.tune takes a policy: an auto_scheduler.SketchPolicy of the task
     with a cost model and a small population (params=ansor.fast_search_params()). The model,
-    auto_scheduler.XGBModel, knows nothing before it has seen num_warmup_sample trials, 100 unless
-    told otherwise: tell it the size of a round (budget.trials_per_round for one task). The
-    TuningOptions are those of `tune_ansor`.
+    auto_scheduler.XGBModel, is asked when it has seen more than num_warmup_sample trials, 100
+    unless told otherwise. Tell it less than a round (budget.trials_per_round for one task): it is
+    asked from the second round on. The TuningOptions are those of `tune_ansor`.
 
     Args:
         task: an auto_scheduler.SearchTask; it carries its target.
@@ -162,7 +162,7 @@ def tune_task(task: Any, *, trials: int, log: str) -> None:
     from tvm_practice.tvm_export.tuners.budget import trials_per_round
 
     round_size = trials_per_round(trials, 1)
-    model = auto_scheduler.XGBModel(num_warmup_sample=round_size)
+    model = auto_scheduler.XGBModel(num_warmup_sample=round_size - 1)
     policy = auto_scheduler.SketchPolicy(task, model, params=fast_search_params(), verbose=0)
     with measuring([task], trials, log) as measure:
         options = auto_scheduler.TuningOptions(

@@ -139,7 +139,7 @@ def inner_parallel(schedule: Any) -> str:
 def recomputed_stage(schedule: Any) -> str:
     """A stage B = exp(X) that is computed many times per element.
 
-    The repair computes each element of B once, still inside a loop of Y.
+    The repair computes each element of B once, still inside a loop of Y of 2 iterations or more.
 
     Args:
         schedule: a fresh schedule of B[i, k] = exp(X[i, k]) and Y = B · W, changed in place.

@@ -265,9 +265,9 @@ def tune_task(task: Any, *, trials: int, log: str) -> None:
 
     Unlike a TaskScheduler, task.tune takes a policy: an auto_scheduler.SketchPolicy of the task
     with a cost model and a small population (params=ansor.fast_search_params()). The model,
-    auto_scheduler.XGBModel, knows nothing before it has seen num_warmup_sample trials, 100 unless
-    told otherwise: tell it the size of a round (budget.trials_per_round for one task). The
-    TuningOptions are those of `tune_ansor`.
+    auto_scheduler.XGBModel, is asked when it has seen more than num_warmup_sample trials, 100
+    unless told otherwise. Tell it less than a round (budget.trials_per_round for one task): it is
+    asked from the second round on. The TuningOptions are those of `tune_ansor`.
 
     Args:
         task: an auto_scheduler.SearchTask; it carries its target.

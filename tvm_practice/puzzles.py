@@ -168,7 +168,7 @@ def local_sum(schedule: Any) -> None:
 
 
 def zero_first(schedule: Any) -> None:
-    """Set each element of Y to zero in a statement of its own, before its loop over k.
+    """Set each element of Y to zero in a statement of its own, right before its loop over k.
 
     Until then the block tests in every iteration whether k is 0.
 

@@ -10,6 +10,8 @@ def export_model(
 ) -> Any:  # an IRModule
     """Compile a PyTorch model for this machine's CPU to a library that C++ can load.
 
+    The kernels use all of its instructions, which engines.host_target names to TVM.
+
     Import it to Relax with its weights as constants, put `ends` around it, optimize, give each
     function a default schedule, build, and link one shared library. A program can load a shared
     library; a .tar holds object files and needs a compiler wherever it is loaded.

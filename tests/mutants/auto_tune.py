@@ -813,7 +813,7 @@ edited(
 edited(
     "tune_task",
     "a_model_after_100_trials",
-    {"num_warmup_sample=round_size": ""},
+    {"num_warmup_sample=round_size - 1": ""},
     message="num_warmup_sample= of XGBModel",
 )
 edited(
@@ -1308,6 +1308,43 @@ right_edited(
             "tasks, objective_func=lambda costs: sum(w * c for w, c in zip(weights, costs)), "
             "load_log_file"
         )
+    },
+)
+
+
+right_edited(
+    "tune_task",
+    "tells_the_model_later",
+    {
+        "XGBModel(num_warmup_sample=round_size - 1)": (
+            "XGBModel()\n    model.num_warmup_sample = round_size"
+        )
+    },
+)
+right_edited(
+    "tune_autotvm",
+    "tells_the_tuner_later",
+    {
+        "task, plan_size=plan_size(trials), feature_type": "task, feature_type",
+        "        learn_from(": "        tuner.plan_size = plan_size(trials)\n        learn_from(",
+    },
+)
+right_edited(
+    "tune_ansor",
+    "makes_the_policies",
+    {
+        "            search_policy_params=fast_search_params(),\n": (
+            "            search_policy=[\n"
+            "                auto_scheduler.SketchPolicy(\n"
+            "                    task, model, params=fast_search_params(), verbose=0\n"
+            "                )\n"
+            "                for task in tasks\n"
+            "            ],\n"
+        ),
+        "        scheduler.tune(\n": (
+            "        model = auto_scheduler.XGBModel(num_warmup_sample=0)\n"
+            "        scheduler.tune(\n"
+        ),
     },
 )
 
@@ -1810,12 +1847,35 @@ edited(
 )
 
 
+for _wrong, _policy, _told in (
+    (
+        "makes_policies_without_a_model",
+        "task, params=fast_search_params()",
+        "policies with an XGBModel",
+    ),
+    (
+        "makes_policies_of_many",
+        "task, auto_scheduler.XGBModel(num_warmup_sample=0)",
+        "a small search population",
+    ),
+):
+    edited(
+        "tune_ansor",
+        _wrong,
+        {
+            "            search_policy_params=fast_search_params(),\n": (
+                "            search_policy=[\n"
+                f"                auto_scheduler.SketchPolicy({_policy}, verbose=0)\n"
+                "                for task in tasks\n"
+                "            ],\n"
+            )
+        },
+        message=_told,
+    )
 edited(
     "tune_task",
-    "warms_up_with_nothing",
-    {
-        "num_warmup_sample=round_size": "num_warmup_sample=0",
-    },
+    "warms_up_for_two_rounds",
+    {"round_size - 1)": "2 * round_size)"},
     message="a model that is asked after",
 )
 

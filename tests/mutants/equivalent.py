@@ -90,6 +90,7 @@ EQUIVALENT: dict[str, dict[str, str]] = {
         "-> round_size = trials_per_round(trials)": "it counts one task unless told otherwise",
         "runner=measure.runner, measure_callbacks=[measure.callback, auto_scheduler.": _ORDER,
         "measure.callback], verbose=1)": _VERBOSE,
+        "params=fast_search_params(), verbose=1)": _VERBOSE,
         "measure.callback])": _VERBOSE,
     },
     "auto_tune.tune_metaschedule": {

@@ -292,7 +292,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "takes a policy": "the_tasks_own_policy",
         "with a cost model": "a_model_that_guesses",
         "and a small population": "the_default_population",
-        "tell it the size of a round": "a_model_after_100_trials",
+        "Tell it less than a round": "a_model_after_100_trials",
         "The TuningOptions are those of `tune_ansor`": "the_runner_of_tvm",
         "trials: schedules to measure": "eight_of_one_task_at_most",
         "rounded up to whole rounds": "all_in_one_round",

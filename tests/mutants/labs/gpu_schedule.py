@@ -401,6 +401,39 @@ edited(
 )
 
 
+right_edited(
+    "stage_shared",
+    "scope_set_later",
+    {
+        'schedule.cache_read(block, index, "shared")': (
+            'schedule.cache_read(block, index, "global")\n    schedule.set_scope(copy, 0, "shared")'
+        )
+    },
+)
+right_edited(
+    "register_tile_gpu",
+    "scopes_set_later",
+    {
+        'schedule.cache_read(block, 0, "local")': 'schedule.cache_read(block, 0, "global")',
+        'schedule.cache_read(block, 1, "local")': (
+            'schedule.cache_read(block, 1, "global")\n'
+            '    schedule.set_scope(a_registers, 0, "local")\n'
+            '    schedule.set_scope(b_registers, 0, "local")'
+        ),
+    },
+)
+right_edited(
+    "stage_shared_classic",
+    "scope_set_later",
+    {
+        'schedule.cache_read(tensor, "shared", [reader])': (
+            'schedule.cache_read(tensor, "global", [reader])\n'
+            '    schedule[copy].set_scope("shared")'
+        )
+    },
+)
+
+
 @right("fragment_loops")
 def columns_first(schedule, block):
     *_, i, j = schedule.get_loops(block)

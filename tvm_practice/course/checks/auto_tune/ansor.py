@@ -302,8 +302,9 @@ def _ansor_calls(*, searching: bool = True) -> Iterator[dict[str, Called]]:
         calls_of(scheduler, "__init__") as made,
         calls_of(scheduler, "tune", instead=instead) as searches,
         calls_of(auto_scheduler.TuningOptions, "__init__") as options,
+        calls_of(auto_scheduler.SketchPolicy, "__init__") as policies,
     ):
-        yield {"made": made, "searches": searches, "options": options}
+        yield {"made": made, "searches": searches, "options": options, "policies": policies}
 
 
 def _weights_of(made: dict[str, Any], tasks: int) -> list[float]:
@@ -325,13 +326,14 @@ def _weights_of(made: dict[str, Any], tasks: int) -> list[float]:
 def _expect_ansor(
     calls: dict[str, Called], tasks: Sequence[Any], given: Sequence[float], trials: int
 ) -> None:
+    wanted = {each: calls[each] for each in ("made", "searches", "options")}
     expect(
-        all(calls.values()),
+        all(wanted.values()),
         expected="an auto_scheduler.TaskScheduler, its tune(), and TuningOptions",
-        seen=f"no {' and no '.join(name for name, each in calls.items() if not each)}",
+        seen=f"no {' and no '.join(name for name, each in wanted.items() if not each)}",
         look="the objects that the docstring names",
     )
-    made, search, options = (calls[each][-1] for each in ("made", "searches", "options"))
+    made, search, options = (each[-1] for each in wanted.values())
     weights = _weights_of(made, len(given))
     expect(
         len(weights) == len(given) and np.allclose(weights, given, rtol=1e-9, atol=0),
@@ -367,10 +369,32 @@ def _expect_ansor(
         seen=str(policy),
         look="search_policy= of tune()",
     )
-    _expect_small_population(
-        search.get("search_policy_params"), "search_policy_params=fast_search_params() of tune()"
-    )
+    if isinstance(policy, str):
+        _expect_small_population(
+            search.get("search_policy_params"),
+            "search_policy_params=fast_search_params() of tune()",
+        )
+    for each in [] if isinstance(policy, str) else policy:
+        _expect_policy(each, calls["policies"], trials, len(given))
     _expect_options(options, trials, len(given))
+
+
+def _expect_policy(policy: Any, made: Called, trials: int, tasks: int) -> None:
+    """A policy that the answer made: a cost model that learns in time, and a small population."""
+    from tvm import auto_scheduler
+
+    from tvm_practice.tvm_export.tuners.budget import trials_per_round
+
+    given: dict[str, Any] = next((each for each in made if each["self"] is policy), {})
+    model, most = given.get("program_cost_model"), tasks * trials_per_round(trials, tasks)
+    expect(
+        isinstance(model, auto_scheduler.XGBModel) and model.num_warmup_sample <= most,
+        expected=f"policies with an XGBModel that is asked after {number_of(most, 'trial')}",
+        seen=f"a {type(policy).__name__} with a {type(model).__name__}, "
+        f"num_warmup_sample={getattr(model, 'num_warmup_sample', None)}",
+        look="the cost model of each SketchPolicy",
+    )
+    _expect_small_population(given["params"], "params=fast_search_params() of SketchPolicy")
 
 
 def _expect_small_population(params: dict[str, Any] | None, look: str) -> None:
@@ -485,7 +509,7 @@ def _demonstrate_tune_task(tune_task: Callable[..., None]) -> str:
     hints=(
         "Three objects for one call: the options of the measurement, the policy that chooses the "
         "next schedules, and the model that it asks. After how many trials should it be asked?",
-        "auto_scheduler.XGBModel(num_warmup_sample=trials_per_round(trials, 1)); "
+        "auto_scheduler.XGBModel(num_warmup_sample=trials_per_round(trials, 1) - 1); "
         "auto_scheduler.SketchPolicy(task, model, params=fast_search_params(), verbose=0); the "
         "TuningOptions inside `with measuring([task], trials, log) as measure:`.",
         "task.tune(options, policy), with num_measure_trials=trials, "
@@ -599,12 +623,13 @@ def _expect_task_search(calls: dict[str, Called], trials: int) -> None:
         f"{type(policy['program_cost_model']).__name__}",
         look="task.tune(options, policy), and the second argument of SketchPolicy",
     )
-    warm, size = calls["models"][-1]["num_warmup_sample"], trials_per_round(trials, 1)
+    model, size = policy["program_cost_model"], trials_per_round(trials, 1)
     expect(
-        0 < warm <= size,
+        model.num_warmup_sample <= size,  # of just a round, it is asked from the third on
         expected=f"a model that is asked after {number_of(size, 'trial')}, a round",
-        seen=f"num_warmup_sample={warm}",
-        look="num_warmup_sample= of XGBModel, without which it learns nothing before 100 trials",
+        seen=f"num_warmup_sample={model.num_warmup_sample}",
+        look="num_warmup_sample= of XGBModel, which is asked for nothing before it has seen more "
+        "than 100 trials unless told otherwise",
     )
     _expect_small_population(policy["params"], "params=fast_search_params() of SketchPolicy")
     _expect_options(calls["options"][-1], trials, 1)

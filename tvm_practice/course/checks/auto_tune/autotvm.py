@@ -195,9 +195,9 @@ def _expect_xgb_tuner(made: Called, searches: Called, trials: int) -> None:
         seen="no autotvm.tuner.XGBTuner was made, or its tune() was not called",
         look="the class of the tuner: RandomTuner, GATuner and GridSearchTuner have no model",
     )
-    size = made[-1].get("plan_size")
+    size = made[-1]["self"].plan_size
     expect(
-        size is not None and size <= plan_size(trials),
+        size <= plan_size(trials),
         expected=f"a tuner that plans after {plan_size(trials)} trials, budget.plan_size(trials)",
         seen=f"plan_size={size}",
         look="plan_size= of XGBTuner: by default it learns nothing before 64 trials",

@@ -542,7 +542,7 @@ def _check_other_readers(stage_shared_classic: Function) -> None:
         look="the third argument of cache_read, a list of the readers",
     )
     own = expect_by_all_threads(
-        loops_of_classic(schedule), f"{name}.shared", len(BOUND) + 1,
+        loops_of_classic(schedule), str(copy.op.name), len(BOUND) + 1,
         "schedule[copy].compute_at(schedule[reader], k_outer): the axis that was given",
     )  # fmt: skip
     _expect_shares(own, 1, 2, 32)

@@ -286,9 +286,10 @@ def _expect_staged(
     if along == 32:
         expect_no_waste(schedule, name, write=False, look=look)
     expect(bound == wanted, expected=expected, seen=shown_loops(own), look=look)
+    staged = _copy_of(schedule, name, "shared")
     expect(
-        block_name(schedule, copy) == f"{name}_shared",
-        expected=f"the block of the copy, {name}_shared, returned",
+        staged is not None and block_name(schedule, copy) == staged.name,
+        expected=f"the block of the copy, {staged and staged.name}, returned",
         seen=block_name(schedule, copy),
         look="the return statement",
     )
@@ -308,24 +309,34 @@ def _expect_copied_at_k_outer(schedule: Any, name: str, k_at: int) -> tuple[Loop
     Returns:
         The copy's own loops, those inside k_outer.
     """
-    nest = nest_of(schedule)
-    staged = f"{name}_shared"
-    scopes = {name: str(each.scope()) for name, each in allocated(schedule).items()}
-    expect(
-        scopes.get(staged) == "shared",
-        expected=f'{name} is copied to a buffer of scope "shared"',
-        seen=", ".join(f"{buffer}: {scope}" for buffer, scope in scopes.items()) or "no buffers",
-        look='schedule.cache_read(block, index, "shared"), and which index',
-    )
-    return expect_by_all_threads(nest, staged, k_at, "schedule.compute_at(copy, k_outer)")
+    staged = _copy_of(schedule, name, "shared")
+    if staged is None:
+        scopes = {name: str(each.scope()) for name, each in allocated(schedule).items()}
+        raise fail(
+            f'{name} is copied to a buffer of scope "shared"',
+            ", ".join(f"{buffer}: {scope}" for buffer, scope in scopes.items()) or "no buffers",
+            'schedule.cache_read(block, index, "shared"), and which index',
+        )
+    at_k_outer = "schedule.compute_at(copy, k_outer)"
+    return expect_by_all_threads(nest_of(schedule), staged.writes, k_at, at_k_outer)
+
+
+def _copy_of(schedule: Any, name: str, scope: str) -> Statement | None:
+    """The statement that copies a matrix to a buffer of a scope, whatever that is called."""
+    buffers = {name for name, each in allocated(schedule).items() if str(each.scope()) == scope}
+    found = (each for _, each in paths(nest_of(schedule)) if each.reads == (name,))
+    return next((each for each in found if each.writes in buffers), None)
 
 
 def expect_by_all_threads(
     nest: list[Node], staged: str, k_at: int, compute_at: str
 ) -> tuple[Loop, ...]:
     """The buffer is written inside loop `k_at` by all threads; the copy's own loops."""
-    loops = next(path for path, each in paths(nest) if each.writes == staged)
+    writers = [path for path, each in paths(nest) if each.writes == staged]
     readers = [path for path, each in paths(nest) if staged in each.reads]
+    if not (writers and readers):
+        raise fail(f"the copy {staged}, written and read", f"no statement of {staged}", compute_at)
+    loops = writers[0]
     shared = shared_loops(loops, readers[0])
     expect(
         shared == k_at + 1,
@@ -548,9 +559,11 @@ def _expect_returned(schedule: Any, block: Any, returned: Any) -> None:
     )
     k_outer, *copies = returned
     names = [block_name(schedule, each) for each in copies]
+    made = [_copy_of(schedule, each, "local") for each in "AB"]
+    wanted = [each.name if each else "none" for each in made]
     expect(
-        names == ["A_local", "B_local"],
-        expected="the blocks A_local and B_local returned, in this order",
+        names == wanted,
+        expected=f"the blocks {' and '.join(wanted)} returned, in this order",
         seen=", ".join(names),
         look="the return statement: the blocks from cache_read",
     )
