@@ -1198,7 +1198,7 @@ def _expect_any_tensors(c_harness: Function) -> None:
                 got,
                 want,
                 what=f"the output, with {told}",
-                look="the inputs that are read, their order, and the size of the data; one read() "
+                look="the number of inputs that are read, their order and size; one read() "
                 "of a pipe may return a part of what was asked for",
             )
 

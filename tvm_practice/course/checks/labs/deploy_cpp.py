@@ -678,7 +678,7 @@ def _expect_wrapped(shape: list[int], said: dict[str, str]) -> None:
             expected="the program ends by itself",
             seen=f"exit code {said['exit']}, before it was seen whether {expected}",
             look="an exception for a buffer that is to be taken, a tensor of one element without "
-            "extents among them; freed memory that the deleter reads or frees again",
+            "extents among them; and reads of freed memory in the deleter, or memory freed twice",
         )
         expect(said[word] == wanted, expected=expected, seen=f"{word} {said[word]}", look=look)
     strides = said.get("strides", compact)
