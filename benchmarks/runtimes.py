@@ -42,8 +42,9 @@ A ratio
 is the rival's time over ours, with its 95% interval: over 1, TVM is faster. The last column names
 the fastest, and its time over that of the fastest other one. A model that a rival is faster on has
 the functions that take most of its time below. The export's seconds are those of
-`compile_pytorch_module` in a new process: they include TVM's import, and no verification. Where
-those of more than ten seconds go is in a table of its own.
+`compile_pytorch_module` in a new process: they include TVM's import, and no verification. Each was
+exported once, so that a busy moment counts. Where the seconds of exports of more than ten go is in
+a table of its own.
 """
 
 

@@ -10,6 +10,7 @@ from contextlib import nullcontext
 from typing import Any, NamedTuple
 
 from tvm_practice.tvm_export.importers.converters.arguments import settings_of
+from tvm_practice.tvm_export.importers.tracing import copy_before
 
 # Composed by PyTorch of other operators, and yet new memory at each call. Others of that kind may
 # return a tensor that they are given, as dropout does.
@@ -84,7 +85,7 @@ def taken_apart_once(program: Any, take_apart: Callable[[Any], Any]) -> bool:
         if _WORTH_IT * len(distinct) > len(calls):
             return False
         parts = _taken_apart(distinct, take_apart) | {_KEPT: _Part(["x"], [], ["x"])}
-    except Exception:  # what is wrong, if anything, take_apart tells of the whole
+    except _TakenWhole:
         return False
     instead: dict[Any, Any] = {}
     for each in calls:
@@ -137,8 +138,10 @@ def _calls(graph: Any) -> Iterator[_Call]:
 
 def _is_alone(node: Any, written: set[Any]) -> bool:
     """Whether nothing else reads the memory that a call writes to."""
-    source = node.args[0]
-    return list(source.users) == [node] and (source in written or _makes_memory(source))
+    source: Any = settings_of(node).get("self")
+    if source not in node.all_input_nodes or list(source.users) != [node]:
+        return False
+    return source in written or _makes_memory(source)
 
 
 def _writes_nothing(node: Any) -> bool:
@@ -155,7 +158,10 @@ def _without_write(function: Any) -> Any:
     space, _, name = schema.name.partition("::")
     if space != "aten" or not name.endswith("_"):
         raise _TakenWhole
-    found = getattr(getattr(torch.ops.aten, name[:-1]), schema.overload_name or "default")
+    form = schema.overload_name or "default"
+    found = getattr(getattr(torch.ops.aten, name[:-1], None), form, None)
+    if found is None:
+        raise _TakenWhole
     told = [[each.name for each in one.arguments[1:]] for one in (schema, found._schema)]
     if told[0] != told[1] or found._schema.is_mutable:
         raise _TakenWhole
@@ -188,7 +194,7 @@ def _values(node: Any) -> list[Any]:
     """The tensors of a call's value: itself, or some of which each is read by getitem."""
     import torch
 
-    value = node.meta["val"]
+    value = node.meta.get("val")
     if isinstance(value, torch.Tensor):
         return [value]
     if not isinstance(value, (list, tuple)) or not (
@@ -203,7 +209,7 @@ def _value(node: Any) -> Any:
     """The fake tensor that a node's value was when the model was traced."""
     import torch
 
-    value = node.meta["val"]
+    value = node.meta.get("val")
     if (
         not isinstance(value, torch.Tensor)
         or value.layout != torch.strided
@@ -239,7 +245,10 @@ def _taken_apart(
 
     graph, example = _side_by_side(list(distinct.values()))
     module = torch.fx.GraphModule(torch.nn.Module(), graph)
-    program = take_apart(torch.export.export(module, tuple(example)))
+    try:
+        program = take_apart(torch.export.export(module, tuple(example)))
+    except Exception as error:  # a rule's refusal, or PyTorch's: the whole tells it, with its place
+        raise _TakenWhole from error
     _require_results_alone(program.graph_signature)
     if len(program.graph_signature.user_inputs) != len(program.graph_signature.input_specs):
         raise _TakenWhole  # a decomposition has constants
@@ -317,10 +326,7 @@ def _put_in(graph: Any, call: _Call, part: _Part, instead: dict[Any, Any]) -> No
     """
     given = [instead.get(each, each) for each in call.tensors]
     known: dict[Any, Any] = dict(zip(part.places, given, strict=True))
-    with graph.inserting_before(call.node):
-        for each in part.nodes:
-            known[each] = graph.node_copy(each, known.__getitem__)
-            known[each].meta["stack_trace"] = call.node.meta.get("stack_trace")
+    copy_before(graph, call.node, part.nodes, known)
     gone = {user: part.results[user.args[1]] for user in call.node.users if _is_part(user)}
     for node, result in (gone or {call.node: part.results[0]}).items():
         instead[node] = known[result]

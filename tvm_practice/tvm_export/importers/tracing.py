@@ -1,6 +1,6 @@
 """How PyTorch traces: nodes replaced by a function's trace, and reads of `Tensor.data`."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -34,6 +34,18 @@ def traced_by(function: Callable[..., list[Any]], given: Sequence[Any]) -> Any:
         return make_fx(function)(*values).graph
 
 
+def copy_before(graph: Any, node: Any, nodes: Iterable[Any], known: dict[Any, Any]) -> None:
+    """Copy another graph's nodes before a node that they stand for.
+
+    Args:
+        known: what stands for those nodes that they read; the copies are added.
+    """
+    with graph.inserting_before(node):
+        for each in nodes:
+            known[each] = graph.node_copy(each, known.__getitem__)
+            known[each].meta["stack_trace"] = node.meta.get("stack_trace")
+
+
 def inlined(graph: Any, node: Any, traced: Any, given: Sequence[Any]) -> list[Any]:
     """Copy a traced graph before a node that it stands for; the nodes of its results."""
     import torch
@@ -41,11 +53,7 @@ def inlined(graph: Any, node: Any, traced: Any, given: Sequence[Any]) -> list[An
 
     places = [each for each in traced.nodes if each.op == "placeholder"]
     known = dict(zip(places, given, strict=True))
-    with graph.inserting_before(node):
-        for each in traced.nodes:
-            if each.op == "call_function":
-                known[each] = graph.node_copy(each, known.__getitem__)
-                known[each].meta["stack_trace"] = node.meta.get("stack_trace")
+    copy_before(graph, node, (each for each in traced.nodes if each.op == "call_function"), known)
     found: list[Any] = pytree.tree_map(
         lambda each: known.get(each, each),
         list(traced.output_node().args[0]),
