@@ -33,10 +33,10 @@ def time_function(
 
 
 def sample_latency(run: Callable[[], Any], *, warmup: int, repeats: int) -> "np.ndarray":
-    """Time single calls of anything callable with time.perf_counter.
+    """Time single calls of any callable with time.perf_counter.
 
-    The first calls are slower (memory is touched for the first time, thread pools start, caches
-    are cold), so they are made but not kept.
+    The first calls are slower (they touch memory for the first time, start thread pools, and find
+    empty caches), so they are made but not kept.
 
     Args:
         run: takes no arguments.
@@ -80,8 +80,8 @@ def arithmetic_intensity(m: int, n: int, k: int) -> float:
     """Operations per byte that a matrix product cannot avoid moving.
 
     The compulsory traffic reads each float32 of A and of B once and writes each of C once.
-    A schedule moves more than that wherever it fetches the same value again, so this is the
-    largest intensity that a schedule can have.
+    A schedule that fetches a value again moves more, so this is the largest intensity that a
+    schedule can have.
 
     Args:
         m: rows of A and of C.
@@ -181,7 +181,8 @@ def parallel_pays_from(
 ) -> int | None:
     """The smallest size from which the parallel schedule is always faster.
 
-    A size where it happens to be faster, followed by one where it is not, does not count.
+    A size where it happens to be faster, followed by one where it is not, does not count; as fast
+    is not faster.
 
     Args:
         sizes: matrix sizes, ascending.
@@ -193,7 +194,7 @@ def parallel_pays_from(
     """
     pays = None
     for size, serial, parallel in zip(sizes, serial_ms, parallel_ms, strict=True):
-        if parallel >= serial:  # no smaller size counts any more
+        if parallel >= serial:  # rules out all sizes up to this one
             pays = None
         elif pays is None:
             pays = size

@@ -1,15 +1,15 @@
 """Phase 3: schedule analysis.
 
-Phase 2 made schedules; this one finds out which is faster, by how much, and why. A figure is only
+Phase 2 made schedules; this phase finds out which is faster, by how much, and why. A figure is only
 as good as its measurement. Four things spoil it:
 
-- The first calls are slower: memory is touched for the first time, the thread pool starts, the
-  caches are cold. Make these calls, but discard their times.
-- One call is not a figure. The machine does other things too, so take many samples and give
+- The first calls are slower: they touch memory for the first time, start the thread pool, and find
+  empty caches. Make these calls, but discard their times.
+- One call proves nothing. The machine does other things too, so take many samples and report
   their median or mean, with a confidence interval.
 - Timing two things one after the other does not compare them: the clock rate, the temperature and
-  other programs' load change in between. Time them in turn, A B A B, and look at the ratio of
-  each pair.
+  the load of other programs change in between. Time them in turn, A B A B, and look at the ratio
+  of each pair.
 - Thread pools spin. For a tenth of a second after a parallel call, their threads poll for more work
   on the cores that the next call needs; `tvm_practice.measure.quiesce` waits until they sleep.
 
@@ -18,12 +18,13 @@ The pieces:
     module = tvm.compile(schedule.mod, target=host_target()).mod
                                         a schedule compiled to a module; host_target(), from
                                         tvm_practice.engines, is this machine's processor
-    module["main"](A, B, C)             calls it with tensors: writes C
+    module["main"](A, B, C)             calls its function main with tensors in memory; writes C
     evaluator = module.time_evaluator("main", tvm.cpu(), number=10, repeat=5)
                                         TVM's own stopwatch, on the device tvm.cpu(). Its loop is in
                                         C++, so the figure does not include the call from Python
                                         (about a microsecond)
-    evaluator(A, B, C).results          5 times in seconds, each the mean of 10 calls
+    evaluator(A, B, C).results          5 times in seconds, each the mean of 10 calls; one call
+                                        before them is not counted
     tvm_practice.measure.quiesce()      waits until the threads of earlier calls sleep
     time.perf_counter()                 Python's clock, in seconds; only differences have a meaning
     from solutions.te_basics import matmul
@@ -32,7 +33,7 @@ The pieces:
 
 A time alone says little. The work, 2·m·n·k operations, divided by the time is a rate in GFLOP/s;
 divided by the bytes to move, it is the arithmetic intensity in FLOP/byte. A processor that computes
-200 GFLOP/s and reads 20 GB/s from memory needs 10 FLOP/byte to be busy.
+200 GFLOP/s and reads 20 GB/s from memory needs 10 FLOP/byte to stay busy.
 
 The worked example is `first_calls`. Write the functions below it, then run
 
@@ -83,10 +84,10 @@ def time_function(
 
 
 def sample_latency(run: Callable[[], Any], *, warmup: int, repeats: int) -> "np.ndarray":
-    """Time single calls of anything callable with time.perf_counter.
+    """Time single calls of any callable with time.perf_counter.
 
-    The first calls are slower (memory is touched for the first time, thread pools start, caches
-    are cold), so they are made but not kept.
+    The first calls are slower (they touch memory for the first time, start thread pools, and find
+    empty caches), so they are made but not kept.
 
     Args:
         run: takes no arguments.
@@ -119,8 +120,8 @@ def arithmetic_intensity(m: int, n: int, k: int) -> float:
     """Operations per byte that a matrix product cannot avoid moving.
 
     The compulsory traffic reads each float32 of A and of B once and writes each of C once.
-    A schedule moves more than that wherever it fetches the same value again, so this is the
-    largest intensity that a schedule can have.
+    A schedule that fetches a value again moves more, so this is the largest intensity that a
+    schedule can have.
 
     Args:
         m: rows of A and of C.
@@ -183,7 +184,8 @@ def parallel_pays_from(
 ) -> int | None:
     """The smallest size from which the parallel schedule is always faster.
 
-    A size where it happens to be faster, followed by one where it is not, does not count.
+    A size where it happens to be faster, followed by one where it is not, does not count; as fast
+    is not faster.
 
     Args:
         sizes: matrix sizes, ascending.

@@ -542,7 +542,7 @@ def _demonstrate_compare(compare_interleaved: Compare) -> str:
         "One loop over rounds, and in it both callables, one after the other. Each round ends "
         "with one ratio; the lists of times are not needed afterwards.",
         "Before each timed call: measure.quiesce() waits for the other one's threads to sleep, "
-        "one untimed call wakes its own. For the interval draw with replacement: "
+        "one untimed call wakes its own. For the interval, draw with replacement: "
         "np.random.default_rng().choice(ratios, (2000, rounds)).",
         "ratios[i] = taken[0] / taken[1], where taken is filled by: quiesce(); run(); started = "
         "time.perf_counter(); run(); time.perf_counter() - started. The interval is "
