@@ -3,8 +3,8 @@
 A framework runs a model operator by operator; a compiler first imports the whole model as a graph.
 Each TVM has its own form of graph (an IR, intermediate representation): Relax (current), Relay
 (classic). On the graph, a compiler can do things that no schedule of one operator can: compute
-everything that depends on weights alone before the model runs, fold a normalization into the
-convolution before it, run several operators in one pass over memory.
+in advance everything that depends on weights alone, fold a normalization into the preceding
+convolution, run several operators in one pass over memory.
 
 A pass takes an IRModule and returns a new one. The pieces of current TVM:
 
@@ -15,29 +15,30 @@ A pass takes an IRModule and returns a new one. The pieces of current TVM:
         unwrap_unit_return_tuple=True         one tensor, not a tuple of one
         custom_convert_map={…}                converters of your own
     tvm.transform.Sequential([a, b])        passes as one pass, run in this order
-    tvm.transform.PassContext(opt_level=3)  inside `with` it, passes of a higher level are skipped
-                                            silently; the default level is 2
+    tvm.transform.PassContext(opt_level=3)  a pass context: inside `with` it, passes whose level is
+                                            above 3 are skipped silently. Without it, above 2
         config={…}                            further settings, by name
     tvm.compile(mod, target)                compiles functions and graph; returns an executable
     relax.transform.X()                     a pass. X is
         DecomposeOpsForInference              batch normalization becomes arithmetic
-        CanonicalizeBindings                  drops the bindings (lines `name = call`) that this
-                                              leaves unused
+        CanonicalizeBindings                  replaces a variable that only renames a value, such as
+                                              an element of a known tuple, by that value
         FoldConstant                          computes what depends on constants alone
         LegalizeOps                           each operator becomes a call of a PrimFunc, call_tir
-        AnnotateTIROpPattern                  marks each PrimFunc with its pattern: element-wise, …
+        AnnotateTIROpPattern                  marks each PrimFunc with its pattern: element-wise,
+                                              reduction, …
         FuseOps, FuseTIR                      group calls by pattern; make a group one PrimFunc
 
 The pieces of classic TVM:
 
     torch.jit.trace(model, example, check_trace=False, strict=False)
                                             records the operators of one run of the model; inside
-                                            `with torch.no_grad()`, without gradients. The options:
-                                            no second run to check the first; lists and dicts as
-                                            results are allowed
+                                            `with torch.no_grad():`, without gradients. The options
+                                            make no second run to check the first, and allow lists
+                                            and dicts as results
     relay.frontend.from_pytorch(trace, inputs, custom_convert_map={…})
-                                            the trace as an IRModule, and the weights by name; an
-                                            input is (name, shape)
+                                            (the trace as an IRModule, the weights by name); inputs
+                                            is a list of (name, shape)
     relay.build_module.bind_params_by_name(function, weights)
                                             the function with its weights as constants
     tvm.IRModule(mod.functions, mod.type_definitions)
@@ -89,8 +90,8 @@ def exported_operators(model: Any, example: tuple[Any, ...]) -> Counter[str]:
 def folded(mod: Any) -> Any:  # an IRModule
     """Worked example: two passes over a Relax module, as one.
 
-    The calls whose arguments are all constants, such as the transpose of a weight, are computed
-    now; then the constants that nothing reads any more are dropped.
+    FoldConstant computes the calls whose arguments are all constants, such as the transpose of a
+    weight; DeadCodeElimination drops the constants that nothing reads any more.
 
     Args:
         mod: an IRModule of Relax; it is not changed.
@@ -127,7 +128,7 @@ def traced_operators(model: Any, example: tuple[Any, ...]) -> Counter[str]:
 def fused_classic(mod: Any) -> Any:  # an IRModule
     """Worked example: the kernels of relay.build, found by two of the passes that it runs.
 
-    FuseOps fuses as far as the context's level allows. `build_relay` uses the same level, 3.
+    FuseOps fuses as far as the level of the pass context allows. `build_relay` uses 3, too.
 
     Args:
         mod: an IRModule of Relay; it is not changed.
@@ -148,8 +149,9 @@ def import_relax(
 ) -> Any:
     """Current TVM: export a PyTorch model and convert the exported program to Relax.
 
-    The calls are of Relax's operators, and the weights are constants of the graph. A model that
-    returns one tensor returns that tensor, not a tuple of one. The model is only read.
+    The function main calls Relax's operators, not yet lowered to loops, and the weights are
+    constants of the graph. For a model that returns one tensor, main returns that tensor, not a
+    tuple of one. The model is only read.
 
     Args:
         model: a torch.nn.Module in eval mode.
@@ -166,9 +168,10 @@ def import_relax(
 def optimize_relax(mod: Any) -> Any:
     """Current TVM: simplify the graph, lower its operators to loops, and fuse them.
 
-    In this order: decompose batch normalization, drop the bindings that this leaves, fold
-    constants, legalize (each operator becomes a PrimFunc), annotate each PrimFunc with its
-    pattern, fold constants again, group calls to be fused, and merge each group into one PrimFunc.
+    In this order: decompose batch normalization, replace the variables that then only rename a
+    value (canonicalize bindings), fold constants, legalize (each operator becomes a PrimFunc),
+    annotate each PrimFunc with its pattern, fold constants again, group the calls to fuse, and
+    merge each group into one PrimFunc.
 
     Args:
         mod: the module from `import_relax`; it is not changed.
@@ -196,8 +199,9 @@ def build_relax(mod: Any, target: Any) -> Any:
 def verify(outputs: list[Any], reference: list[Any], *, atol: float, rtol: float) -> float:
     """Compare a compiled model's outputs with PyTorch's, element by element.
 
-    An element is right if |output - reference| <= atol + rtol * |reference|. NaN is never right,
-    an infinity only where the reference has the same one, and beside it nothing else is right.
+    An element is right if |output - reference| <= atol + rtol * |reference|. NaN is never right.
+    An infinity is right only where the reference has the same one, and where the reference is
+    infinite, nothing else is right.
 
     Args:
         outputs: numpy arrays.
@@ -211,7 +215,8 @@ def verify(outputs: list[Any], reference: list[Any], *, atol: float, rtol: float
     Raises:
         ValueError: the number of outputs differs (or is zero), a shape differs, or an element is
             wrong. The message names the output's index, its largest absolute and largest relative
-            error (infinite for NaN) and the position of the worst of its wrong elements.
+            error (infinite for NaN) and the position of the worst of its wrong elements, which is
+            furthest above its tolerance.
     """
     raise NotImplementedError("compare count, shapes and elements; raise where they differ")
 
@@ -240,7 +245,7 @@ def optimize_relay(mod: Any, params: dict[str, Any]) -> Any:
     """Classic TVM: bind the weights as constants and simplify the graph; do not fuse yet.
 
     Decompose batch normalizations, compute everything that depends on constants alone, and fold
-    scales into the convolutions' weights. Leave fusion to relay.build and to the tuners.
+    scales into the weights of convolutions. Leave fusion to relay.build and to the tuners.
 
     Args:
         mod: the module from `import_relay`; it is not changed.
@@ -257,13 +262,15 @@ def build_relay(
 ) -> Any:
     """Classic TVM: compile a Relay module at optimization level 3.
 
-    Level 3 also changes the data layout of convolutions to one that fills vector registers.
+    Level 3 also changes the data layout of convolutions to one that fills vector registers. It is
+    the level whatever the caller's pass context says.
 
     Args:
         mod: a Relay IRModule, optimized or as imported; it is not changed.
         params: the weights that main takes as inputs; {} if they are bound.
         target: a tvm.target.Target.
-        config: further settings of the pass context, by name; tuners have some.
+        config: further settings of the pass context, by name; the schedules of a tuner may need
+            some.
 
     Returns:
         The graph executor factory of relay.build.

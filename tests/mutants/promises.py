@@ -197,7 +197,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "do not fuse yet": "fuses_already",
         "Decompose batch normalizations": "keeps_the_batch_norm",
         "compute everything that depends on constants alone": "does_not_fold",
-        "fold scales into the convolutions' weights": "at_the_default_level",
+        "fold scales into the weights of convolutions": "at_the_default_level",
         "it is not changed": "binds_in_place",
         "params: the weights by name": "keeps_by_the_first_weight",
     },
@@ -212,7 +212,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "compile a Relay module": "builds_for_the_current_target",
     },
     "relay_import.import_relax": {
-        "The calls are of Relax's operators": "lowers_on_import",
+        "main calls Relax's operators, not yet lowered to loops": "lowers_on_import",
         "the weights are constants of the graph": "keeps_the_weights_as_inputs",
         "returns that tensor, not a tuple of one": "returns_a_tuple_of_one",
         "The model is only read": "exports_in_training_mode",
@@ -236,7 +236,7 @@ PROMISES: dict[str, dict[str, str]] = {
     "relay_import.verify": {
         "|output - reference| <= atol + rtol * |reference|": "rtol_of_the_output",
         "NaN is never right": "lets_nan_through",
-        "an infinity only where the reference has the same one": "lets_infinity_through",
+        "An infinity is right only where the reference has the same one": "lets_infinity_through",
         "The largest absolute error of all outputs": "mean_for_largest",
         "the number of outputs differs (or is zero)": "compares_as_many_as_there_are",
         "a shape differs": "trusts_the_shapes",

@@ -8,8 +8,9 @@ def import_relax(
 ) -> Any:
     """Current TVM: export a PyTorch model and convert the exported program to Relax.
 
-    The calls are of Relax's operators, and the weights are constants of the graph. A model that
-    returns one tensor returns that tensor, not a tuple of one. The model is only read.
+    The function main calls Relax's operators, not yet lowered to loops, and the weights are
+    constants of the graph. For a model that returns one tensor, main returns that tensor, not a
+    tuple of one. The model is only read.
 
     Args:
         model: a torch.nn.Module in eval mode.
@@ -34,9 +35,10 @@ def import_relax(
 def optimize_relax(mod: Any) -> Any:
     """Current TVM: simplify the graph, lower its operators to loops, and fuse them.
 
-    In this order: decompose batch normalization, drop the bindings that this leaves, fold
-    constants, legalize (each operator becomes a PrimFunc), annotate each PrimFunc with its
-    pattern, fold constants again, group calls to be fused, and merge each group into one PrimFunc.
+    In this order: decompose batch normalization, replace the variables that then only rename a
+    value (canonicalize bindings), fold constants, legalize (each operator becomes a PrimFunc),
+    annotate each PrimFunc with its pattern, fold constants again, group the calls to fuse, and
+    merge each group into one PrimFunc.
 
     Args:
         mod: the module from `import_relax`; it is not changed.

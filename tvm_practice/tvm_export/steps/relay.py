@@ -23,10 +23,10 @@ def import_relay(
     import torch
     from tvm import relay
 
-    # The types need not be given: the trace has them.
+    # Without types: the trace has them.
     inputs = [(f"input_{position}", tuple(each.shape)) for position, each in enumerate(example)]
     with torch.no_grad():
-        # Not checked by running it again: verify() will compare with PyTorch.
+        # No second run to check the trace: verify() compares with PyTorch.
         traced = torch.jit.trace(  # type: ignore[no-untyped-call]
             model, example, check_trace=False, strict=False
         )
@@ -38,7 +38,7 @@ def optimize_relay(mod: Any, params: dict[str, Any]) -> Any:
     """Classic TVM: bind the weights as constants and simplify the graph; do not fuse yet.
 
     Decompose batch normalizations, compute everything that depends on constants alone, and fold
-    scales into the convolutions' weights. Leave fusion to relay.build and to the tuners.
+    scales into the weights of convolutions. Leave fusion to relay.build and to the tuners.
 
     Args:
         mod: the module from `import_relay`; it is not changed.
@@ -57,12 +57,12 @@ def optimize_relay(mod: Any, params: dict[str, Any]) -> Any:
             relay.transform.SimplifyInference(),
             relay.transform.FoldConstant(),
             relay.transform.FoldScaleAxis(),
-            relay.transform.CanonicalizeOps(),  # makes calls on the biases
+            relay.transform.CanonicalizeOps(),  # makes calls that reshape the biases
             relay.transform.FoldConstant(),
             relay.transform.EliminateCommonSubexpr(),
         ]
     )
-    # A Sequential leaves out, without a word, the passes above the context's level (default 2).
+    # A Sequential silently skips the passes above the level of the pass context (default 2).
     with tvm.transform.PassContext(opt_level=3):
         return passes(bound)
 
@@ -72,13 +72,15 @@ def build_relay(
 ) -> Any:
     """Classic TVM: compile a Relay module at optimization level 3.
 
-    Level 3 also changes the data layout of convolutions to one that fills vector registers.
+    Level 3 also changes the data layout of convolutions to one that fills vector registers. It is
+    the level whatever the caller's pass context says.
 
     Args:
         mod: a Relay IRModule, optimized or as imported; it is not changed.
         params: the weights that main takes as inputs; {} if they are bound.
         target: a tvm.target.Target.
-        config: further settings of the pass context, by name; tuners have some.
+        config: further settings of the pass context, by name; the schedules of a tuner may need
+            some.
 
     Returns:
         The graph executor factory of relay.build.

@@ -37,7 +37,7 @@ from tvm_practice.wording import number_of
     engine=CURRENT,
     title="Relax: fold constants, lower to loops, fuse",
     hints=(
-        "The worked example folded has the form; the file's table has the passes. Fusion works on "
+        "The worked example folded shows the form, the file's table the passes. Fusion works on "
         "PrimFuncs, so the operators are legalized before it.",
         "DecomposeOpsForInference, CanonicalizeBindings, FoldConstant; LegalizeOps; "
         "AnnotateTIROpPattern (FuseOps fuses only functions with a pattern); FoldConstant; "
