@@ -29,11 +29,11 @@ def matmul_template(m: int, n: int, k: int) -> tuple[Any, list[Any]]:  # (te.Sch
     """AutoTVM: a matmul whose schedule leaves numbers open, as knobs of `autotvm.get_config()`.
 
     Declare C[i, j] = sum over k of A[i, k] * B[k, j], define a knob for each number that you
-    would otherwise guess (such as the rows and columns of a tile, or the unrolled steps of k),
+    would otherwise guess (at least the rows and columns of a tile; the unrolled steps of k, say),
     and schedule with the values that the configuration holds. The innermost loop is vectorized
     and the tiles are shared among the threads. Every configuration must give the right product,
     even where it does not divide the sizes, and a schedule of its own: AutoTVM would spend a trial
-    on each of two equal ones. Sizes above 8 have several configurations.
+    on each of two equal ones. Any sizes above 8 must have several configurations.
 
     When a task is created, the configuration is the whole space and each knob has its first value.
     During tuning, AutoTVM calls the function once per trial, with that trial's values.
@@ -84,8 +84,9 @@ def metaschedule_space(schedule: Any) -> None:
     """MetaSchedule: a design space, as a schedule that asks for samples instead of deciding.
 
     The workload is phase 1's matmul, its block named "C" with loops i, j and k. Schedule it as in
-    phase 2, but take the factors of the splits from `schedule.sample_perfect_tile`: the search
-    replays your calls with other samples, so which calls you make must not depend on a sample. The
+    phase 2 (the loops of `tile` are enough), but take the factors of the splits from
+    `schedule.sample_perfect_tile` of the same loop, for rows and columns at least. The search
+    replays your calls with other samples, so the list of calls must not depend on a sample. The
     innermost loop is vectorized, and the outer tile loops are fused and parallel. No loop over k is
     vectorized or parallel.
 
@@ -111,7 +112,7 @@ def metaschedule_space(schedule: Any) -> None:
 
 
 def search_task(name: str, m: int, n: int, k: int, target: Any) -> Any:  # a SearchTask
-    """Ansor: register a matmul as a workload, and make the task of searching it for one size.
+    """Ansor: register a matmul as a workload, and make its search task for one size.
 
     A workload is a function of numbers that returns tensors, the placeholders first. A record
     keeps its name and the numbers, not the loops, so a process that reads a log has to register
@@ -146,10 +147,10 @@ def tune_task(task: Any, *, trials: int, log: str) -> None:
     """Ansor: search the schedules of one task by its own `tune`.
 
     Unlike a TaskScheduler, task.tune takes a policy: an auto_scheduler.SketchPolicy of the task
-    with a cost model and a small population (params=ansor.fast_search_params()). The model,
-    auto_scheduler.XGBModel, is asked when it has seen more than num_warmup_sample trials, 100
-    unless told otherwise. Tell it less than a round (budget.trials_per_round for one task): it is
-    asked from the second round on. The TuningOptions are those of `tune_ansor`.
+    with a cost model and a small population (params=ansor.fast_search_params()). The policy asks
+    the model, an auto_scheduler.XGBModel, once it has seen more than num_warmup_sample trials (100
+    by default). Set fewer than a round has (budget.trials_per_round for one task), so that the
+    policy asks from the second round on. The TuningOptions are those of `tune_ansor`.
 
     Args:
         task: an auto_scheduler.SearchTask; it carries its target.

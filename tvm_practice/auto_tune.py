@@ -4,20 +4,21 @@ Phase 2 chose tile sizes by reasoning about registers and caches. A tuner choose
 
     propose a schedule -> build it -> run it -> record how long it took -> propose the next
 
-One round of these steps is a trial. A workload is a function to tune, for given sizes; a task is a
-workload and a target. The record makes the work durable: a log outlives the process, serves every
-later build, and lets a search continue. Tuners differ in who writes the schedule, and in how they
-propose the next one:
+Each schedule measured is a trial; a round consists of the trials between two updates of the tuner's
+model. A workload is a function to tune, for given sizes; a task is a workload and a target. A log
+of the records outlives the process, serves every later build, and lets a search continue. Tuners
+differ in who writes the schedule, and in how they propose the next one:
 
-    AutoTVM       classic   you write a template with knobs; the tuner picks their values
+    AutoTVM       classic   you write a template with knobs, numbers left open; the tuner picks a
+                            configuration, a value for each
     Ansor         classic   nobody writes it: Ansor derives "sketches", schedules without numbers,
                             from the expression, and fills in the numbers
     MetaSchedule  current   either: MetaSchedule derives it from the expression, or your own
-                            function makes it, with samples in place of decisions
+                            function makes it, with sampled numbers in place of fixed ones
 
 All three train a cost model (boosted decision trees, by XGBoost) on their measurements and measure
 only the candidates that it ranks highest. Ansor's and MetaSchedule's models see features of the
-loops, AutoTVM's sees the values of the knobs. A trial takes a compilation and a run; a prediction
+loops; AutoTVM's sees the values of the knobs. A trial takes a compilation and a run; a prediction
 takes microseconds.
 
 The pieces of AutoTVM, `from tvm import autotvm`:
@@ -26,9 +27,11 @@ The pieces of AutoTVM, `from tvm import autotvm`:
     cfg.define_knob("rows", [4, 8, 16])     leaves a number open: one of these
     cfg["rows"].val                         its value in this trial
     autotvm.tuner.XGBTuner(task, plan_size=…, feature_type="knob", loss_type="reg", num_threads=1)
-                                            proposes configurations; fits its model after every
-                                            plan_size trials
+                                            proposes configurations; after every plan_size trials,
+                                            fits its model, which predicts speeds from knobs
     tuner.tune(n_trial=…, measure_option=…, callbacks=[…])
+                                            searches; measure_option says how to build and run,
+                                            callbacks are called after each batch of trials
     autotvm.callback.log_to_file(log)       a callback that appends each record
     autotvm.apply_history_best(log)         the fastest valid record of each workload in a log
         .query(task.target, task.workload)    the configuration of a task's fastest record; its
@@ -40,26 +43,30 @@ The pieces of AutoTVM, `from tvm import autotvm`:
 Of Ansor, `from tvm import auto_scheduler`:
 
     @auto_scheduler.register_workload(name, override=True)
-                                            above a function of numbers that returns tensors
+                                            decorates a function of numbers that returns tensors
     auto_scheduler.SearchTask(func=name, args=numbers, target=target)
+                                            the task of that workload for these numbers
     auto_scheduler.TaskScheduler(tasks, weights, load_log_file=…, callbacks=[])
-                                            searches; continues from load_log_file, unless None
+                                            searches; continues from load_log_file, unless None.
+                                            By default, callbacks print a table and write a file
     auto_scheduler.TuningOptions(num_measure_trials=…, num_measures_per_round=…, builder=…,
                                  runner=…, measure_callbacks=[…], verbose=0)
+                                            a builder compiles candidates, a runner times them
     scheduler.tune(options, search_policy_params=…)
     auto_scheduler.RecordToFile(log)        a callback that appends each record
-    task.tune(options, policy)              searches one task; the policy is a SketchPolicy(task,
+    task.tune(options, policy)              searches one task; the policy chooses candidates:
+                                            auto_scheduler.SketchPolicy(task,
                                             auto_scheduler.XGBModel(…), params=…, verbose=0)
     task.apply_best(log)                    the schedule and the tensors of the fastest record
 
 Of MetaSchedule, `from tvm.s_tir import meta_schedule as ms`:
 
     schedule.sample_perfect_tile(loop, n=2, max_innermost_factor=16)
-                                            n factors for schedule.split(loop, factors), drawn
-                                            again in each trial
+                                            n factors of that loop, for schedule.split(loop,
+                                            factors), drawn again in each trial
     ms.tune.tune_tasks(tasks=…, task_weights=…, work_dir=…, max_trials_global=…,
                        num_trials_per_iter=…, builder=…, runner=…, cost_model=…,
-                       measure_callbacks=[…])
+                       measure_callbacks=[…])   searches; returns the database
     ms.measure_callback.MeasureCallback.create("default")
                                             the callbacks that write records and train the model
     relax.transform.MetaScheduleApplyDatabase()
@@ -75,12 +82,13 @@ Of tvm_practice.tvm_export.tuners, with settings for a few dozen trials (`autotv
     with ansor.measuring(tasks, trials, log) as measure:
                                             measure.builder, measure.runner, measure.callback;
                                             metaschedule.measuring gives the same three
-    autotvm.learn_from(tuner, log)          tells a tuner about the trials in a log; it does not
-                                            repeat them
+    autotvm.learn_from(tuner, log)          tells a tuner about the trials in a log, which it then
+                                            does not repeat
     ansor.fast_search_params()              for tune()'s search_policy_params
     metaschedule.cost_model()               for tune_tasks' cost_model
-    budget.plan_size(trials), budget.trials_per_round(trials, tasks)
-                                            sizes of a round in which the model learns in time
+    budget.plan_size(trials), budget.trials_per_round(trials, number_of_tasks)
+                                            trials per round of AutoTVM, and of Ansor or
+                                            MetaSchedule: few, so that the model learns in time
 
 The worked example is a tuner without a model. Write the functions below it, then run
 
@@ -88,8 +96,8 @@ The worked example is a tuner without a model. Write the functions below it, the
     python -m tvm_practice.auto_tune                64 trials per tuner, on a larger matmul
     pytest -m phase5
 
-Tuners measure in worker processes, so a candidate that crashes or hangs costs one trial and not
-the search.
+Tuners measure in worker processes, so a candidate that crashes or hangs costs one trial, not the
+search.
 """
 
 from typing import Any
@@ -102,7 +110,7 @@ def random_search(size: int, trials: int) -> list[tuple[int, int, float]]:
 
     It proposes tile sizes at random, builds the schedule, runs it for at least 10 ms per sample
     (min_repeat_ms) and keeps the time. It runs candidates in this process, so a candidate that
-    crashes would end the search.
+    crashes ends the search.
 
     Args:
         size: rows and columns of A, B and C.
@@ -145,11 +153,11 @@ def matmul_template(m: int, n: int, k: int) -> tuple[Any, list[Any]]:  # (te.Sch
     """AutoTVM: a matmul whose schedule leaves numbers open, as knobs of `autotvm.get_config()`.
 
     Declare C[i, j] = sum over k of A[i, k] * B[k, j], define a knob for each number that you
-    would otherwise guess (such as the rows and columns of a tile, or the unrolled steps of k),
+    would otherwise guess (at least the rows and columns of a tile; the unrolled steps of k, say),
     and schedule with the values that the configuration holds. The innermost loop is vectorized
     and the tiles are shared among the threads. Every configuration must give the right product,
     even where it does not divide the sizes, and a schedule of its own: AutoTVM would spend a trial
-    on each of two equal ones. Sizes above 8 have several configurations.
+    on each of two equal ones. Any sizes above 8 must have several configurations.
 
     When a task is created, the configuration is the whole space and each knob has its first value.
     During tuning, AutoTVM calls the function once per trial, with that trial's values.
@@ -168,11 +176,12 @@ def matmul_template(m: int, n: int, k: int) -> tuple[Any, list[Any]]:  # (te.Sch
 def tune_autotvm(task: Any, *, trials: int, log: str) -> None:
     """AutoTVM: measure configurations of a template, guided by a cost model.
 
-    Make an autotvm.tuner.XGBTuner that learns during so few trials (budget.plan_size) and call
-    its `tune` with a measure option that works and with the callbacks that append each record to
-    the log and show progress (`autotvm.measuring` has all of these but the record's callback).
-    Do not seed NumPy's shared generator, from which the tuner draws: each search would begin with
-    the same configurations.
+    Make an autotvm.tuner.XGBTuner that learns within few trials (budget.plan_size) and call
+    its `tune` once, with a measure option that works here and with callbacks that append each
+    record to the log and show progress (`autotvm.measuring` has the measure option and the callback
+    for progress). You may let it learn from the log first (`autotvm.learn_from`). Do not seed
+    NumPy's shared generator, from which the tuner draws: each search would begin with the same
+    configurations.
 
     Args:
         task: an autotvm.task.Task; it carries its target.
@@ -204,7 +213,7 @@ def apply_autotvm(task: Any, log: str) -> tuple[Any, list[Any]]:  # (te.Schedule
 
 
 def search_task(name: str, m: int, n: int, k: int, target: Any) -> Any:  # a SearchTask
-    """Ansor: register a matmul as a workload, and make the task of searching it for one size.
+    """Ansor: register a matmul as a workload, and make its search task for one size.
 
     A workload is a function of numbers that returns tensors, the placeholders first. A record
     keeps its name and the numbers, not the loops, so a process that reads a log has to register
@@ -231,9 +240,9 @@ def tune_ansor(tasks: list[Any], weights: list[float], *, trials: int, log: str)
     An auto_scheduler.TaskScheduler divides the trials among the tasks, more to those where the
     weighted sum of latencies gains most. Give its `tune` the TuningOptions with a builder, a
     runner and callbacks that append each record to the log and show progress
-    (`ansor.measuring`), a round small enough that the cost model learns before the trials are
-    spent (budget.trials_per_round), and a small search population (`ansor.fast_search_params`).
-    If the log exists, the search goes on from it.
+    (`ansor.measuring` has all but the callback for records), a round small enough that the cost
+    model learns before the trials are spent (budget.trials_per_round), and a small search
+    population (`ansor.fast_search_params`). If the log exists, the search goes on from it.
 
     Args:
         tasks: auto_scheduler.SearchTask objects; each carries its target.
@@ -264,10 +273,10 @@ def tune_task(task: Any, *, trials: int, log: str) -> None:
     """Ansor: search the schedules of one task by its own `tune`.
 
     Unlike a TaskScheduler, task.tune takes a policy: an auto_scheduler.SketchPolicy of the task
-    with a cost model and a small population (params=ansor.fast_search_params()). The model,
-    auto_scheduler.XGBModel, is asked when it has seen more than num_warmup_sample trials, 100
-    unless told otherwise. Tell it less than a round (budget.trials_per_round for one task): it is
-    asked from the second round on. The TuningOptions are those of `tune_ansor`.
+    with a cost model and a small population (params=ansor.fast_search_params()). The policy asks
+    the model, an auto_scheduler.XGBModel, once it has seen more than num_warmup_sample trials (100
+    by default). Set fewer than a round has (budget.trials_per_round for one task), so that the
+    policy asks from the second round on. The TuningOptions are those of `tune_ansor`.
 
     Args:
         task: an auto_scheduler.SearchTask; it carries its target.
@@ -281,8 +290,9 @@ def metaschedule_space(schedule: Any) -> None:
     """MetaSchedule: a design space, as a schedule that asks for samples instead of deciding.
 
     The workload is phase 1's matmul, its block named "C" with loops i, j and k. Schedule it as in
-    phase 2, but take the factors of the splits from `schedule.sample_perfect_tile`: the search
-    replays your calls with other samples, so which calls you make must not depend on a sample. The
+    phase 2 (the loops of `tile` are enough), but take the factors of the splits from
+    `schedule.sample_perfect_tile` of the same loop, for rows and columns at least. The search
+    replays your calls with other samples, so the list of calls must not depend on a sample. The
     innermost loop is vectorized, and the outer tile loops are fused and parallel. No loop over k is
     vectorized or parallel.
 
@@ -300,7 +310,7 @@ def tune_metaschedule(
     Call meta_schedule.tune.tune_tasks with a builder and a runner that start quickly and a
     callback that shows progress (`metaschedule.measuring`; list MetaSchedule's default measure
     callbacks before it), a cost model set for few trials (`metaschedule.cost_model`), and a round
-    small enough that it learns before the trials are spent (budget.trials_per_round).
+    small enough that the model learns before the trials are spent (budget.trials_per_round).
 
     Args:
         contexts: meta_schedule.TuneContext objects; each carries its design space and target.

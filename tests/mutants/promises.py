@@ -254,7 +254,7 @@ PROMISES: dict[str, dict[str, str]] = {
     },
     "auto_tune.tune_autotvm": {
         "guided by a cost model": "without_a_cost_model",
-        "that learns during so few trials": "learns_after_64_trials",
+        "that learns within few trials": "learns_after_64_trials",
         "with a measure option that works": "two_builders_that_do_not_fork",
         "configurations to measure": "ignores_trials",
         "file to append the records to": "starts_the_log_anew",
@@ -292,7 +292,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "takes a policy": "the_tasks_own_policy",
         "with a cost model": "a_model_that_guesses",
         "and a small population": "the_default_population",
-        "Tell it less than a round": "a_model_after_100_trials",
+        "Set fewer than a round has": "a_model_after_100_trials",
         "The TuningOptions are those of `tune_ansor`": "the_runner_of_tvm",
         "trials: schedules to measure": "eight_of_one_task_at_most",
         "rounded up to whole rounds": "all_in_one_round",
@@ -307,8 +307,8 @@ PROMISES: dict[str, dict[str, str]] = {
     "auto_tune.metaschedule_space": {
         "the outer tile loops are fused": "rows_of_tiles_only",
         "take the factors of the splits from `schedule.sample_perfect_tile`": "rows_are_four",
-        "the search replays your calls": "calls_that_depend_on_the_samples",
-        "must not depend on a sample": "vectors_where_the_sample_is_long",
+        "The search replays your calls": "calls_that_depend_on_the_samples",
+        "the list of calls must not depend on a sample": "vectors_where_the_sample_is_long",
         "The innermost loop is vectorized": "only_the_write_back_in_vectors",
         "the outer tile loops are fused and parallel": "forgets_to_parallelize",
     },

@@ -6,11 +6,12 @@ from typing import Any
 def tune_autotvm(task: Any, *, trials: int, log: str) -> None:
     """AutoTVM: measure configurations of a template, guided by a cost model.
 
-    Make an autotvm.tuner.XGBTuner that learns during so few trials (budget.plan_size) and call
-    its `tune` with a measure option that works and with the callbacks that append each record to
-    the log and show progress (`autotvm.measuring` has all of these but the record's callback).
-    Do not seed NumPy's shared generator, from which the tuner draws: each search would begin with
-    the same configurations.
+    Make an autotvm.tuner.XGBTuner that learns within few trials (budget.plan_size) and call
+    its `tune` once, with a measure option that works here and with callbacks that append each
+    record to the log and show progress (`autotvm.measuring` has the measure option and the callback
+    for progress). You may let it learn from the log first (`autotvm.learn_from`). Do not seed
+    NumPy's shared generator, from which the tuner draws: each search would begin with the same
+    configurations.
 
     Args:
         task: an autotvm.task.Task; it carries its target.
@@ -64,9 +65,9 @@ def tune_ansor(tasks: list[Any], weights: list[float], *, trials: int, log: str)
     An auto_scheduler.TaskScheduler divides the trials among the tasks, more to those where the
     weighted sum of latencies gains most. Give its `tune` the TuningOptions with a builder, a
     runner and callbacks that append each record to the log and show progress
-    (`ansor.measuring`), a round small enough that the cost model learns before the trials are
-    spent (budget.trials_per_round), and a small search population (`ansor.fast_search_params`).
-    If the log exists, the search goes on from it.
+    (`ansor.measuring` has all but the callback for records), a round small enough that the cost
+    model learns before the trials are spent (budget.trials_per_round), and a small search
+    population (`ansor.fast_search_params`). If the log exists, the search goes on from it.
 
     Args:
         tasks: auto_scheduler.SearchTask objects; each carries its target.
@@ -123,7 +124,7 @@ def tune_metaschedule(
     Call meta_schedule.tune.tune_tasks with a builder and a runner that start quickly and a
     callback that shows progress (`metaschedule.measuring`; list MetaSchedule's default measure
     callbacks before it), a cost model set for few trials (`metaschedule.cost_model`), and a round
-    small enough that it learns before the trials are spent (budget.trials_per_round).
+    small enough that the model learns before the trials are spent (budget.trials_per_round).
 
     Args:
         contexts: meta_schedule.TuneContext objects; each carries its design space and target.

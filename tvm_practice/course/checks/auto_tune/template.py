@@ -54,7 +54,8 @@ def _demonstrate_template(matmul_template: Callable[..., Any]) -> str:
         "cfg['tile_i'].apply(schedule, C, i), which returns the loops.",
         "split i and j by knobs, reorder to (i_outer, j_outer, k, i_inner, j_inner), vectorize "
         "j_inner, parallel(fuse(i_outer, j_outer)). Faster: tile = schedule.cache_write(C, "
-        "'local'), compute_at the fused loop, its k split by a knob and unrolled.",
+        "'local') before the splits, then schedule[tile].compute_at(schedule[C], the fused loop), "
+        "and tile's own k split by a knob and unrolled.",
     ),
     looks_like="""
         # rows = 8, columns = 16, unroll_k = 2, columns_first = 1
