@@ -1,4 +1,4 @@
-"""Reference answers of the capstone. They stand alone, as an answer must: TVM's primitives."""
+"""Reference answers of the capstone. They stand alone on TVM's primitives, as any answer must."""
 
 from collections.abc import Callable
 from typing import Any
@@ -24,16 +24,16 @@ def _blocks(schedule: Any) -> dict[str, Any]:
 
 
 def _inline(schedule: Any, *, but: tuple[str, ...]) -> None:
-    """Let every stage but these be computed where it is used."""
+    """Inline every stage except these: compute it where it is read."""
     for name, block in _blocks(schedule).items():
         if name not in but:
             schedule.compute_inline(block)
 
 
 def _tile(rows: int, columns: int) -> tuple[int, int]:
-    """Rows and columns of a tile in registers that wastes little at these sizes.
+    """Rows and columns of a register tile that wastes little at these sizes.
 
-    A step of a tile multiplies in rows x vectors instructions, and loads rows + vectors values.
+    A step of a tile takes rows x vectors multiply-adds, and loads rows + vectors values.
     """
     here = host()
     found = []
@@ -42,7 +42,7 @@ def _tile(rows: int, columns: int) -> tuple[int, int]:
         for high in range(1, most + 1):
             wide = vectors * here.vector_lanes
             cost = high * vectors + 0.5 * (high + vectors)
-            # Fewer than ten sums wait for one another's additions.
+            # With fewer than ten sums, each waits for its previous addition.
             cost = max(cost, 10.0) * -(-rows // high) * -(-columns // wide)
             found.append((cost, high, wide))
     _, high, wide = min(found)
@@ -62,7 +62,7 @@ def product(m: int, n: int, k: int) -> Any:  # a tvm.s_tir.Schedule
     else:
         Z, start = _sums_packed(X, W, bias, *_tile(m, n))
     rows, columns = (int(extent) for extent in Z.shape[2:])
-    # GELU runs in vectors on whole tiles; only the copy has a guard at the matrix's edge.
+    # GELU runs in vectors on whole tiles; only the copy has a guard at the edge of the matrix.
     U = te.compute(
         Z.shape, lambda *at: _MINUS_TWICE * Z(*at) * (1 + 0.044715 * Z(*at) * Z(*at)), name="U"
     )
@@ -78,9 +78,9 @@ def product(m: int, n: int, k: int) -> Any:  # a tvm.s_tir.Schedule
 
 
 def _sums_in_place(X: Any, W: Any, bias: Any, columns: int) -> tuple[Any, Callable[[Any], Any]]:
-    """Tiles of X W + bias for few rows: W is read once, so that a packed copy would not pay.
+    """Tiles of X W + bias for few rows: W is read once, so a packed copy would not pay.
 
-    The last panel ends with the matrix, and computes columns of its neighbour again.
+    The last panel ends with the matrix, and computes some columns of its neighbour again.
 
     Returns:
         The te.Tensor Z [row panels][column panels][rows][columns], and a function from a panel to
@@ -102,13 +102,13 @@ def _sums_in_place(X: Any, W: Any, bias: Any, columns: int) -> tuple[Any, Callab
 def _sums_packed(
     X: Any, W: Any, bias: Any, rows: int, columns: int
 ) -> tuple[Any, Callable[[Any], Any]]:
-    """Tiles of X W + bias from copies that hold what a tile reads without a gap.
+    """Tiles of X W + bias from packed copies, which a tile reads without gaps.
 
-    The bias is one more row of W, and X has ones for it. Rows beyond the matrix repeat its last
-    one; columns beyond it are zeros.
+    The bias is one more row of W, and a column of ones in X multiplies it. Rows past the edge
+    repeat the last row; columns past the edge are zeros.
 
     Returns:
-        As `_sums_in_place` does.
+        The same as `_sums_in_place`.
     """
     m, k = (int(extent) for extent in X.shape)
     n = int(W.shape[1])
@@ -133,7 +133,7 @@ def _sums_packed(
 
 
 def _order_product(schedule: Any) -> None:
-    """One tile of all stages after another, its sums in registers, panels shared among threads."""
+    """Compute all stages tile by tile, sums in registers, panels shared among threads."""
     _inline(schedule, but=("A", "B", "T", "Z", "G", "Y"))
     T, Z, G, Y = (schedule.get_sblock(name) for name in "TZGY")
     bi, bj, i, j, reduction = schedule.get_loops(T)
@@ -154,7 +154,7 @@ def _order_product(schedule: Any) -> None:
         schedule.set_scope(stage, 0, "local")
         *_, across, along = schedule.get_loops(stage)
         schedule.vectorize(along)
-        if stage is Z:  # an index unknown at compile time would keep the sums out of registers
+        if stage is Z:  # registers need constant indices
             schedule.unroll(across)
     if packed:
         schedule.reverse_compute_at(Y, inner, preserve_unit_loops=True)
@@ -191,8 +191,8 @@ def depthwise(
         ),
         name="P",
     )
-    # With a stride, even and odd columns are stored apart: then neighbouring outputs read
-    # neighbouring pixels.
+    # With a stride, even and odd columns are stored apart, so that adjacent outputs read adjacent
+    # pixels.
     A = te.compute(
         (batch, channels, deep, stride, along),
         lambda n, c, y, s, x: P[n, c, y, x * stride + s],
@@ -218,22 +218,22 @@ def depthwise(
 
 
 def _few_rows(high: int) -> int:
-    """Rows of a tile, of which few lie outside an output of that height.
+    """Rows of a tile, chosen so that few lie past the edge of an output of that height.
 
-    A column of the tile is one vector per row, and so are the pixels that it reads: six rows fill
-    16 registers. Fewer sums wait for one another's additions.
+    A tile holds one vector of sums per row, and reads one vector of pixels per row: six rows fill
+    16 registers. With fewer sums, each waits for its previous addition.
     """
     return min(range(4, 8), key=lambda rows: (-(-high // rows) * rows, abs(rows - 6)))
 
 
 def _order_depthwise(schedule: Any, stride: int) -> None:
-    """A channel after another, from its padding to its output; channels among threads."""
+    """One channel after the other, from padding to output; channels shared among threads."""
     if stride == 1:
         schedule.compute_inline(schedule.get_sblock("A"))
     P, T, Y = (schedule.get_sblock(name) for name in "PTY")
     n, c, b, y, x, i, j = schedule.get_loops(T)
     v, x = schedule.split(x, [None, host().vector_lanes])
-    # A row of pixels serves the sums of several rows: i is inside, so that it is read once.
+    # A row of pixels serves the sums of several rows. With i inside, it is read once.
     schedule.reorder(n, c, b, v, j, i, y, x)
     outer = schedule.fuse(n, c)
     schedule.parallel(outer)
@@ -249,7 +249,7 @@ def _order_depthwise(schedule: Any, stride: int) -> None:
 
 
 def attention(queries: int, keys: int) -> Any:  # a tvm.s_tir.Schedule
-    """softmax(Q K' / sqrt(64)) V, as fast as it goes.
+    """softmax(Q Kᵀ / sqrt(64)) V, as fast as it goes.
 
     The arguments are those of the chapter's stub.
     """
@@ -260,7 +260,7 @@ def attention(queries: int, keys: int) -> Any:  # a tvm.s_tir.Schedule
     blocks = -(-queries // rows)
     Q = te.placeholder((queries, HEAD), name="Q")
     K, V = te.placeholder((keys, HEAD), name="K"), te.placeholder((keys, HEAD), name="V")
-    # Keys lie side by side in panels; a panel is filled up with copies of the last, of weight 0.
+    # Keys lie side by side in panels. Copies of the last key, of weight 0, fill the last panel.
     B = te.compute(
         (panels, HEAD, columns),
         lambda b, d, j: K[tvm.tirx.min(b * columns + j, keys - 1), d] * HEAD**-0.5,
@@ -290,14 +290,14 @@ def attention(queries: int, keys: int) -> Any:  # a tvm.s_tir.Schedule
 
 
 def _weights(S: Any, keys: int, lanes: int) -> tuple[Any, Any]:
-    """exp(S - the largest of the row), which no score makes overflow, and the sum of each row.
+    """exp(S - row maximum), which never overflows, and the sum of each row.
 
-    Of columns beyond the keys the weight is 0.
+    Columns past the last key have weight 0.
     """
     blocks, panels, rows, columns = (int(extent) for extent in S.shape)
 
     def of_rows(values: Any, reduce: Any, names: str) -> Any:
-        """Of each lane's values, then of the lanes: vectors until the end."""
+        """Reduce in vectors first, lane by lane, then the lanes to one value."""
         p, v = (
             te.reduce_axis((0, panels), name="p"),
             te.reduce_axis((0, columns // lanes), name="v"),
@@ -324,7 +324,7 @@ def _weights(S: Any, keys: int, lanes: int) -> tuple[Any, Any]:
 
 
 def _order_attention(schedule: Any, rows: int, columns: int) -> None:
-    """A block of queries passes through all stages before the next one begins."""
+    """A group of queries passes through all stages before the next begins."""
     _inline(schedule, but=tuple("BSNMEHLOY"))
     block = {name: schedule.get_sblock(name) for name in "BSNMEHLOY"}
     i, c = schedule.get_loops(block["Y"])
@@ -334,7 +334,7 @@ def _order_attention(schedule: Any, rows: int, columns: int) -> None:
     for name in "OLHEMNS":
         schedule.compute_at(schedule.get_sblock(name), outer, preserve_unit_loops=True)
     schedule.parallel(schedule.get_loops(block["B"])[0])
-    # The sums of scores and of the output stay in registers.
+    # The sums of the scores and of the output stay in registers.
     *_, panel, i, j, d = schedule.get_loops(block["S"])
     step, unrolled = schedule.split(d, [None, 4])
     schedule.reorder(panel, step, unrolled, i, j)
@@ -361,7 +361,7 @@ def _order_attention(schedule: Any, rows: int, columns: int) -> None:
 
 
 def _copy_tile(schedule: Any, block: Any) -> None:
-    """Unroll a copy's rows and vectorize its columns: the registers that it reads are known."""
+    """Unroll the rows of a copy and vectorize its columns, so that its indices are constant."""
     *_, across, along = schedule.get_loops(block)
     schedule.vectorize(along)
     schedule.unroll(across)

@@ -1,35 +1,36 @@
 """Capstone: make it fast. Three open problems with a score.
 
-The exercises of the course have an answer; these have none. A track gives you shapes, and you
-return a schedule for them. A right one gets a score, and the score a tier: bronze, silver, gold,
-platinum. There are three tracks, and you may hand in any of them:
+The exercises of the course have an answer; these have none. A track (problem) gives you shapes, and
+you return a schedule for them. A right one gets a score, and the score a tier: bronze, silver, gold
+or platinum. There are three tracks, and you may hand in any of them:
 
-    product    Y = gelu(X W + bias) + R, of sizes that no tile divides
-    depthwise  a convolution in which each channel has a filter of its own, 3x3 or 5x5
-    attention  softmax(Q K' / sqrt(64)) V, one head of 64
+    product    Y = gelu(X W + bias) + R, of sizes that no tile divides; gelu by its tanh formula
+    depthwise  a convolution in which each channel has its own filter, 3x3 or 5x5
+    attention  softmax(Q Kᵀ / sqrt(64)) V, one head of 64
 
-For each track there is a worked `declare_…`: the tensors, right at every size and not scheduled.
-`naive` makes a schedule of them in which nothing is scheduled: a right answer, and for `product`
+For each track there is a worked `declare_…`: its tensors, right at every size and not scheduled.
+`naive` makes a schedule of them in which nothing is scheduled: a right answer, but for `product`
 and `attention` a slow one. Replace the line that raises in `product`, `depthwise` or `attention`:
 
     return naive(declare_product(m, n, k))         a first score, and then yours
 
-Your function is called once for every size, so it may choose another schedule for another size: one
-row cannot be shared among threads by rows, nor a narrow matrix by columns. It may declare the
-tensors in another way, as long as the function that it returns takes the same buffers.
+Your function is called once per size, so it may choose another schedule for another size: one row
+cannot be shared among threads by rows, nor a narrow matrix by columns. It may declare the tensors
+in another way, as long as the function that it returns takes the same buffers.
 
 An answer may use TVM and Python's arithmetic. It may import tvm, math, functools, itertools,
 dataclasses, collections, typing, and tvm_practice.engines, whose `host()` describes the machine:
 `vector_lanes` (float32 values per vector register), `vector_registers` (their number) and
 `threads`. What it returns may call nothing outside TVM.
 
-The gate compares with numpy in float64, at sizes that you see here and at others: 1, primes, less
-than a vector. Values are extreme; the memory around the buffers, the output and TVM's workspaces
-hold NaN at first; and the inputs change from call to call.
+The gate compares with numpy in float64, at sizes such as 1, primes, and less than a vector. Values
+are extreme; the memory around the buffers, the output and the buffers that TVM allocates hold NaN
+at first; and the inputs change from call to call.
 
-The score is 100 times the geometric mean of two figures, over sizes, on one core and on all: the
-share of the rate that the processor, or its memory, cannot exceed, and PyTorch's time over yours,
-taken in turns. Half of the sizes are published, half drawn anew at each scoring.
+The points of a size are 100 times the geometric mean of two figures: your share of the rate that
+the processor or its memory allows, and PyTorch's time over yours, at most 2. The score is the
+geometric mean of the points over all sizes, on one core and on all. Half of the sizes are
+published in tvm_practice/course/capstone/tracks.py, half are drawn anew at each scoring.
 
     tvm-practice capstone product      the gate and the score
     tvm-practice submit product        one file to hand in
@@ -42,7 +43,7 @@ HEAD = 64
 
 
 def declare_product(m: int, n: int, k: int) -> list[Any]:
-    """Worked example: the tensors of Y = gelu(X W + bias) + R.
+    """Worked example: the tensors of Y = gelu(X W + bias) + R, with gelu's tanh formula.
 
     Args:
         m: rows of X, R and Y.
@@ -111,7 +112,7 @@ def declare_depthwise(
 
 
 def declare_attention(queries: int, keys: int) -> list[Any]:
-    """Worked example: the tensors of softmax(Q K' / sqrt(64)) V.
+    """Worked example: the tensors of softmax(Q Kᵀ / sqrt(64)) V.
 
     Args:
         queries: rows of Q and Y.
@@ -182,7 +183,7 @@ def depthwise(
 
 
 def attention(queries: int, keys: int) -> Any:  # a tvm.s_tir.Schedule
-    """softmax(Q K' / sqrt(64)) V, as fast as it goes.
+    """softmax(Q Kᵀ / sqrt(64)) V, as fast as it goes.
 
     Args:
         queries: rows of Q and Y.
