@@ -1,4 +1,4 @@
-"""The stages of an export that a person can replace by functions of their own.
+"""The steps of an export that a learner can replace by functions of their own.
 
 Nothing here imports a TVM before it is called.
 """
@@ -20,7 +20,7 @@ from tvm_practice.tvm_export.steps.tuning import (
 
 Step = Callable[..., Any]
 
-# The product's own, by the module of a package that may replace them.
+# The project's own steps, by the module of a package that may replace them.
 _OWN: dict[str, tuple[Step, ...]] = {
     "relay_import": (
         import_relay,
@@ -36,7 +36,7 @@ _OWN: dict[str, tuple[Step, ...]] = {
 }
 
 
-# Each as the exercise that it may be replaced by: "relay_import.verify".
+# By the name of the exercise that may replace each: "relay_import.verify".
 REPLACEABLE = tuple(f"{module}.{each.__name__}" for module, own in _OWN.items() for each in own)
 
 
@@ -46,10 +46,9 @@ class Steps:
     Steps().import_relay(model, example)
 
     Args:
-        package: whose modules `relay_import`, `auto_tune` and `schedule_analysis` are looked at
-            first: "tvm_practice" for the learner's functions, "tvm_practice:verify,tune_ansor" for
-            these of them. What they do not define, and everything where it is None, is the
-            product's own.
+        package: its modules `relay_import`, `auto_tune` and `schedule_analysis` come first:
+            "tvm_practice" for all the learner's functions, "tvm_practice:verify,tune_ansor" for
+            these two. A step that they do not define is the project's own; with None, all are.
     """
 
     def __init__(self, package: str | None = None):
@@ -73,5 +72,5 @@ class Steps:
         return found
 
     def is_own(self, name: str) -> bool:
-        """Whether step `name` is the product's own."""
+        """Whether step `name` is the project's own."""
         return getattr(self, name) is getattr(Steps(), name)

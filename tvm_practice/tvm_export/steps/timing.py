@@ -8,10 +8,10 @@ if TYPE_CHECKING:
 
 
 def sample_latency(run: Callable[[], Any], *, warmup: int, repeats: int) -> "np.ndarray":
-    """Time `repeats` single calls after `warmup` that are not kept, see `measure.sample_latency`.
+    """Time `repeats` single calls after `warmup` untimed ones, see `measure.sample_latency`.
 
     Returns:
-        Milliseconds of each call, in the order they were made, of shape (repeats,).
+        Milliseconds of each timed call, in the order they were made, of shape (repeats,).
     """
     import numpy as np
 
