@@ -27,8 +27,8 @@ def dense_bias_relu(batch: int, inputs: int, outputs: int) -> list[Any]:
     """Declare one layer of an MLP (multilayer perceptron): Y = max(X · Wᵀ + bias, 0).
 
     Use three stages, named "dense", "biased" and "Y", so that a schedule can place each of
-    them. The weight has PyTorch's layout, one row per output: dense[i, j] = sum over k of
-    X[i, k] * W[j, k].
+    them: dense is the product, biased adds the bias, and Y takes the maximum with 0. The weight has
+    PyTorch's layout, one row per output: dense[i, j] = sum over k of X[i, k] * W[j, k].
 
     Args:
         batch: rows of X and of Y.

@@ -1,7 +1,7 @@
 """Phase 1: tensor expressions.
 
-A tensor expression says *what* to compute and nothing about *how*: no loop order, no tiles, no
-threads. Its pieces:
+A tensor expression says *what* to compute and nothing about *how*: not the order of the loops, not
+the threads. Its pieces:
 
     te.placeholder((m, k), dtype="float32", name="A")   an input
     te.compute((m, n), lambda i, j: …, name="C")        an output: the formula of each element
@@ -16,7 +16,7 @@ threads. Its pieces:
 
 Each te.compute is a *stage*: it declares one tensor, which later stages may read. An expression has
 no value until the compiled program runs, so Python's `max`, `and` and `if` do not work on it. TVM
-turns each stage into the plainest loops that compute it; the schedules of phase 2 then rearrange
+turns each stage into the simplest loops that compute it; the schedules of phase 2 then rearrange
 those loops without touching the formulas.
 
 The worked example is `vector_add`. Write the functions below it, then run
@@ -71,8 +71,8 @@ def dense_bias_relu(batch: int, inputs: int, outputs: int) -> list[Any]:
     """Declare one layer of an MLP (multilayer perceptron): Y = max(X · Wᵀ + bias, 0).
 
     Use three stages, named "dense", "biased" and "Y", so that a schedule can place each of
-    them. The weight has PyTorch's layout, one row per output: dense[i, j] = sum over k of
-    X[i, k] * W[j, k].
+    them: dense is the product, biased adds the bias, and Y takes the maximum with 0. The weight has
+    PyTorch's layout, one row per output: dense[i, j] = sum over k of X[i, k] * W[j, k].
 
     Args:
         batch: rows of X and of Y.

@@ -272,8 +272,8 @@ def check_matmul(matmul: Declare) -> None:
     engine=CURRENT,
     title="declare an MLP layer in three stages",
     hints=(
-        "A stage is a te.compute whose formula reads an earlier stage. Here: dense (a reduction), "
-        "biased (reads dense and bias), Y (reads biased).",
+        "A stage is one te.compute; its formula may read earlier stages. Here: dense (a "
+        "reduction), biased (reads dense and bias), Y (reads biased).",
         "The weight's rows are the outputs, so the sum runs over the second index of both X and "
         "W: X[i, k] * W[j, k]. The bias has one index, that of the output.",
         "biased = te.compute((batch, outputs), lambda i, j: dense[i, j] + bias[j], name='biased'); "
