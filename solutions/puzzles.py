@@ -48,7 +48,7 @@ def rows_to_threads(schedule: Any) -> None:
 
 
 def columns_to_lanes(schedule: Any) -> None:
-    """Compute a row's elements, all in one loop, in the lanes of vector instructions.
+    """Compute each row in vector lanes, in one loop over all of its columns.
 
     Args:
         schedule: of Y[i, j] = X[i, j] + 1, changed in place.
@@ -58,7 +58,7 @@ def columns_to_lanes(schedule: Any) -> None:
 
 
 def written_out(schedule: Any) -> None:
-    """Write the additions of a row's sum out one after the other, without a loop.
+    """Write out the additions of a row's sum one after the other, without a loop.
 
     Args:
         schedule: of Y[i] = sum over k of X[i, k], changed in place.
@@ -101,7 +101,7 @@ def follow_the_sum(schedule: Any) -> None:
 def row_copy(schedule: Any) -> None:
     """Copy each row of X to a buffer of scope "local", and compute that row of Y from the copy.
 
-    Y reads each element twice. On a GPU, such a copy would be in the memory that the threads of a
+    Y reads most elements twice. On a GPU, such a copy would be in the memory that the threads of a
     thread block share.
 
     Args:

@@ -6,12 +6,14 @@ Each function changes a schedule's loops from one picture to another, in one to 
     tvm-practice check split_loop    grade it
 
 The stages are small. X is the input, Y the output, and B, where there is one, the stage between
-them: B is the *producer*, and Y, which reads it, the *consumer*. A *block* is a stage's statement.
-You change the loops around it:
+them: B is the *producer*, and Y, which reads it, the *consumer*. A *block* (TVM: sblock) is a
+stage's statement. You change the loops around it:
 
     schedule.get_sblock("Y")         the block of a stage, by name
     schedule.get_loops(block)        the loops around it, outermost first
     int(schedule.get(loop).extent)   the number of a loop's iterations
+
+So `i, j = schedule.get_loops(schedule.get_sblock("Y"))` are the two loops of Y.
 
 The primitives are methods of the schedule:
 
@@ -39,8 +41,9 @@ The primitives are methods of the schedule:
     transform_layout(block, ("write", 0), lambda i, j: …)
                                      stores the block's output under other indices: the function
                                      takes the old ones and returns the new ones
-    bind(loop, "threadIdx.x")        its iterations are the threads of a GPU's thread block;
-                                     with "blockIdx.x" they are thread blocks
+    bind(loop, "threadIdx.x")        its iterations become the threads of a GPU's thread block, a
+                                     group of threads that share a memory; with "blockIdx.x" they
+                                     become thread blocks
 
 Every size is drawn anew for each check, so read it from the schedule or leave it to TVM. The names
 of loops do not matter. `transform_layout` is for `stored_by_columns` alone: the other puzzles store
@@ -98,7 +101,7 @@ def rows_to_threads(schedule: Any) -> None:
 
 
 def columns_to_lanes(schedule: Any) -> None:
-    """Compute a row's elements, all in one loop, in the lanes of vector instructions.
+    """Compute each row in vector lanes, in one loop over all of its columns.
 
     Args:
         schedule: of Y[i, j] = X[i, j] + 1, changed in place.
@@ -107,7 +110,7 @@ def columns_to_lanes(schedule: Any) -> None:
 
 
 def written_out(schedule: Any) -> None:
-    """Write the additions of a row's sum out one after the other, without a loop.
+    """Write out the additions of a row's sum one after the other, without a loop.
 
     Args:
         schedule: of Y[i] = sum over k of X[i, k], changed in place.
@@ -147,7 +150,7 @@ def follow_the_sum(schedule: Any) -> None:
 def row_copy(schedule: Any) -> None:
     """Copy each row of X to a buffer of scope "local", and compute that row of Y from the copy.
 
-    Y reads each element twice. On a GPU, such a copy would be in the memory that the threads of a
+    Y reads most elements twice. On a GPU, such a copy would be in the memory that the threads of a
     thread block share.
 
     Args:

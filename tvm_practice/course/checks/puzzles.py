@@ -336,7 +336,7 @@ def check_zero_first(zero_first: Function) -> None:
     "partial_sums",
     "rfactor: several partial sums, then their sum",
     (
-        "First cut k in two loops, the inner one of `factor` iterations. Then ask for a partial "
+        "First make two loops of k, the inner one of `factor` iterations. Then ask for a partial "
         "sum per iteration of one of them.",
         "rfactor(loop) makes a partial sum for each iteration of the loop it is given: k_inner has "
         "`factor` of them.",
