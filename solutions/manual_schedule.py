@@ -31,8 +31,8 @@ def tile(schedule: Any, block: Any, tile_m: int, tile_n: int) -> list[Any]:
 def vectorize(schedule: Any, block: Any) -> None:
     """Run the innermost loop of a tiled block with vector instructions.
 
-    Of i_outer, j_outer, k, i_inner, j_inner only the last walks along a row of B and of C, so
-    adjacent iterations touch adjacent floats. The other loops stay serial.
+    Of i_outer, j_outer, k, i_inner, j_inner only the last goes from float to float in a row of B
+    and of C: adjacent iterations touch adjacent floats. The other loops stay serial.
 
     Args:
         schedule: a tvm.s_tir.Schedule, changed in place.
@@ -79,7 +79,7 @@ def tile_with_k(schedule: Any, block: Any, rows: int, columns: int, unroll_k: in
 
 
 def accumulate_locally(schedule: Any, block: Any, loop: Any) -> Any:
-    """Let a tiled sum accumulate in a local buffer, and copy it to C once per step of a loop.
+    """Let a tiled sum accumulate in a local buffer, and copy it to C once per iteration of a loop.
 
     The block writes to a buffer of scope "local" instead of C. A new block copies the buffer to
     C inside `loop`, after the loops of the sum. Its own two loops, rows and columns, are there
@@ -94,7 +94,7 @@ def accumulate_locally(schedule: Any, block: Any, loop: Any) -> Any:
         The block that copies.
     """
     write_back = schedule.cache_write(block, 0, "local")
-    # Else TVM drops loops of one iteration, and another loop of the copy is the last.
+    # Otherwise TVM drops loops of one iteration, and the copy's last loop may be another one.
     schedule.reverse_compute_at(write_back, loop, preserve_unit_loops=True)
     schedule.vectorize(schedule.get_loops(write_back)[-1])
     return write_back
@@ -104,8 +104,8 @@ def fill_registers(schedule: Any, block: Any) -> None:
     """Write a tile out for registers: columns vectorized, rows and k_inner unrolled, zeroed before.
 
     The block's last four loops are k_outer, k_inner, i_inner, j_inner. A separate statement
-    before k_outer sets the block's buffer to zero. Its loops run as the tile's do: give each
-    primitive its loop first, and call decompose_reduction last.
+    before k_outer sets the block's buffer to zero. Its loops run as the tile's do: vectorize and
+    unroll first, and call decompose_reduction last.
 
     Args:
         schedule: a tvm.s_tir.Schedule, changed in place.
@@ -125,7 +125,7 @@ def register_block(schedule: Any, block: Any, rows: int, columns: int, unroll_k:
     i_outer, j_outer, k_outer, k_inner, i_inner, j_inner, with j_inner vectorized and i_inner and
     k_inner unrolled. The block accumulates in a buffer of scope "local", which is written to C once
     per tile, inside j_outer, its columns vectorized. A separate statement before k_outer sets the
-    buffer to zero: call decompose_reduction last, because TVM refuses vectorize after it.
+    buffer to zero, in loops that run as the tile's do: call decompose_reduction last.
 
     Args:
         schedule: a tvm.s_tir.Schedule, changed in place.
@@ -135,14 +135,14 @@ def register_block(schedule: Any, block: Any, rows: int, columns: int, unroll_k:
         unroll_k: the extent of k_inner. None of the three need divide its loop.
     """
     loops = tile_with_k(schedule, block, rows, columns, unroll_k)
-    accumulate_locally(schedule, block, loops[1])  # once per step of j_outer
+    accumulate_locally(schedule, block, loops[1])  # once per iteration of j_outer
     fill_registers(schedule, block)
 
 
 def pack_operand(X: Any, axis: int, width: int, depth: int) -> Any:  # a te.Tensor
-    """Declare a copy of A or B that holds what a tile reads without a gap, and zeros past the edge.
+    """Declare a copy of A or B in which a tile's elements are adjacent, with zeros past the edge.
 
-    Panels of `width` rows of X (axis 0) or columns of X (axis 1). Panel b has at [r, w] the
+    It has panels of `width` rows of X (axis 0) or columns of X (axis 1). Its element [b, r, w] is
     element r of row or column b * width + w. Where X has no such element, the copy has 0.0:
     te.if_then_else(te.all(first, second), value, 0.0) reads X only where both conditions hold.
 
@@ -223,7 +223,7 @@ def order_packed(schedule: Any, unroll_k: int, rows_first: bool) -> Any:
     # T is declared tile by tile, so its own buffer can be the accumulator, without cache_write.
     schedule.set_scope(block, 0, "local")
     schedule.reverse_compute_at(write_back, inner)
-    if int(schedule.get(j).extent) > 1:  # else TVM has dropped it, and another loop is last
+    if int(schedule.get(j).extent) > 1:  # otherwise TVM has dropped it, and another is last
         schedule.vectorize(schedule.get_loops(write_back)[-1])
     schedule.parallel(outer)
     return outer
@@ -279,7 +279,7 @@ def packed_matmul(
         columns: columns of a tile, a multiple of the vector's lanes for speed.
         unroll_k: steps of k that are unrolled.
         rows_first: whether the parallel loop is over row panels, with A packed inside it and B
-            before it: for use with fewer column panels than threads.
+            before it: for use with fewer than two column panels per thread.
 
     Returns:
         The tvm.s_tir.Schedule.
@@ -301,7 +301,7 @@ def packed_matmul(
 
 
 def tile_classic(tensors: list[Any], tile_m: int, tile_n: int) -> Any:  # a tvm.te.Schedule
-    """`tile`, `vectorize` and `parallelize` in classic TVM's words.
+    """`tile`, `vectorize` and `parallelize` in one classic schedule.
 
     A classic schedule holds one stage per tensor, schedule[C], and its loops are the axes of that
     stage: C.op.axis (rows, columns) and C.op.reduce_axis (k). The loops become i_outer and

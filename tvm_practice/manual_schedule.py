@@ -2,9 +2,9 @@
 
 A schedule rearranges the loops that phase 1 declared and never touches the formula. It consists
 of primitives, small steps that TVM checks before it takes them. The checks are not a proof: some
-schedules that TVM accepts compute wrong values, and the run shows two of them. So compare the
-values of every schedule, several times if it is parallel. The primitives of current TVM, methods
-of `schedule = tvm.s_tir.Schedule(module)`, which `fresh_schedule` below makes:
+schedules that TVM accepts compute wrong values, and the run shows two. So compare every schedule's
+values with NumPy's, several times if it is parallel. The primitives of current TVM are methods of
+`schedule = tvm.s_tir.Schedule(module)`, which `fresh_schedule` below makes:
 
     get_sblock("C")                 the block of a stage, by name: the statement in its loops
     get_loops(block)                its loops, outermost first
@@ -22,7 +22,7 @@ of `schedule = tvm.s_tir.Schedule(module)`, which `fresh_schedule` below makes:
     set_scope(block, 0, "local")    the block's own output becomes such a buffer
     compute_at(block, loop)         moves a producer into a loop of its consumer, the block that
                                     reads it; preserve_unit_loops=True keeps loops of one iteration
-    reverse_compute_at(block, loop) moves a consumer into a loop of its producer; likewise
+    reverse_compute_at(block, loop) moves a consumer into a loop of its producer; same option
     decompose_reduction(block, loop)
                                     moves a sum's zeroing to a block of its own just before `loop`;
                                     call it last: afterwards no `vectorize` or `parallel` of the sum
@@ -31,8 +31,8 @@ In classic TVM, a schedule has one stage per tensor, and the primitives are the 
 
     schedule = te.create_schedule(C.op)
     i, j = C.op.axis                                      (k,) = C.op.reduce_axis
-    outer, inner = schedule[C].split(i, factor=8)         schedule[C].reorder(outer, k, inner)
-    fused = schedule[C].fuse(outer, j)                    schedule[C].parallel(fused)
+    outer, inner = schedule[C].split(j, factor=8)         schedule[C].reorder(i, outer, k, inner)
+    schedule[C].parallel(schedule[C].fuse(i, outer))      schedule[C].vectorize(inner)
 
 The worked example is a transposition, scheduled and tiled in both TVMs. Write the functions below
 it, then run `python -m tvm_practice.manual_schedule` and `pytest -m phase2`.
@@ -120,8 +120,8 @@ def tile(schedule: Any, block: Any, tile_m: int, tile_n: int) -> list[Any]:
 def vectorize(schedule: Any, block: Any) -> None:
     """Run the innermost loop of a tiled block with vector instructions.
 
-    Of i_outer, j_outer, k, i_inner, j_inner only the last walks along a row of B and of C, so
-    adjacent iterations touch adjacent floats. The other loops stay serial.
+    Of i_outer, j_outer, k, i_inner, j_inner only the last goes from float to float in a row of B
+    and of C: adjacent iterations touch adjacent floats. The other loops stay serial.
 
     Args:
         schedule: a tvm.s_tir.Schedule, changed in place.
@@ -161,7 +161,7 @@ def tile_with_k(schedule: Any, block: Any, rows: int, columns: int, unroll_k: in
 
 
 def accumulate_locally(schedule: Any, block: Any, loop: Any) -> Any:
-    """Let a tiled sum accumulate in a local buffer, and copy it to C once per step of a loop.
+    """Let a tiled sum accumulate in a local buffer, and copy it to C once per iteration of a loop.
 
     The block writes to a buffer of scope "local" instead of C. A new block copies the buffer to
     C inside `loop`, after the loops of the sum. Its own two loops, rows and columns, are there
@@ -182,8 +182,8 @@ def fill_registers(schedule: Any, block: Any) -> None:
     """Write a tile out for registers: columns vectorized, rows and k_inner unrolled, zeroed before.
 
     The block's last four loops are k_outer, k_inner, i_inner, j_inner. A separate statement
-    before k_outer sets the block's buffer to zero. Its loops run as the tile's do: give each
-    primitive its loop first, and call decompose_reduction last.
+    before k_outer sets the block's buffer to zero. Its loops run as the tile's do: vectorize and
+    unroll first, and call decompose_reduction last.
 
     Args:
         schedule: a tvm.s_tir.Schedule, changed in place.
@@ -199,7 +199,7 @@ def register_block(schedule: Any, block: Any, rows: int, columns: int, unroll_k:
     i_outer, j_outer, k_outer, k_inner, i_inner, j_inner, with j_inner vectorized and i_inner and
     k_inner unrolled. The block accumulates in a buffer of scope "local", which is written to C once
     per tile, inside j_outer, its columns vectorized. A separate statement before k_outer sets the
-    buffer to zero: call decompose_reduction last, because TVM refuses vectorize after it.
+    buffer to zero, in loops that run as the tile's do: call decompose_reduction last.
 
     Args:
         schedule: a tvm.s_tir.Schedule, changed in place.
@@ -214,9 +214,9 @@ def register_block(schedule: Any, block: Any, rows: int, columns: int, unroll_k:
 
 
 def pack_operand(X: Any, axis: int, width: int, depth: int) -> Any:  # a te.Tensor
-    """Declare a copy of A or B that holds what a tile reads without a gap, and zeros past the edge.
+    """Declare a copy of A or B in which a tile's elements are adjacent, with zeros past the edge.
 
-    Panels of `width` rows of X (axis 0) or columns of X (axis 1). Panel b has at [r, w] the
+    It has panels of `width` rows of X (axis 0) or columns of X (axis 1). Its element [b, r, w] is
     element r of row or column b * width + w. Where X has no such element, the copy has 0.0:
     te.if_then_else(te.all(first, second), value, 0.0) reads X only where both conditions hold.
 
@@ -316,7 +316,7 @@ def packed_matmul(
         columns: columns of a tile, a multiple of the vector's lanes for speed.
         unroll_k: steps of k that are unrolled.
         rows_first: whether the parallel loop is over row panels, with A packed inside it and B
-            before it: for use with fewer column panels than threads.
+            before it: for use with fewer than two column panels per thread.
 
     Returns:
         The tvm.s_tir.Schedule.
@@ -325,7 +325,7 @@ def packed_matmul(
 
 
 def tile_classic(tensors: list[Any], tile_m: int, tile_n: int) -> Any:  # a tvm.te.Schedule
-    """`tile`, `vectorize` and `parallelize` in classic TVM's words.
+    """`tile`, `vectorize` and `parallelize` in one classic schedule.
 
     A classic schedule holds one stage per tensor, schedule[C], and its loops are the axes of that
     stage: C.op.axis (rows, columns) and C.op.reduce_axis (k). The loops become i_outer and

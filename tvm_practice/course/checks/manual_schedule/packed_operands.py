@@ -33,7 +33,7 @@ from tvm_practice.viz.loop_nest import format_nest, loop_nest
     title="declare a copy of A or B in the order in which tiles read it",
     hints=(
         "One te.compute of three indices: panel, step of the sum, and row or column of the panel. "
-        "First work out which row or column of X such an element comes from.",
+        "First work out which row or column of X an element of the copy comes from.",
         "It is row or column b * width + w: X[b * width + w, r] with axis 0, X[r, b * width + w] "
         "with axis 1. The number of panels is size = int(X.shape[axis]) over width, rounded up: "
         "-(-size // width).",

@@ -48,7 +48,7 @@ def _tiled(
     engine=CURRENT,
     title="split the rows and the columns into tiles, reorder the loops",
     hints=(
-        "Three primitives of the file's table, in the order of the worked example in_tiles. New: "
+        "Get the loops, split two and reorder all, as the worked example in_tiles does. New: "
         "the loop k, which stays whole, and the loops that may be outside i.",
         "schedule.get_loops(block) gives the loops outermost first: take the last three. i_outer, "
         "i_inner = schedule.split(i, [None, tile_m]); None is worked out by TVM, and rounded up "
@@ -244,8 +244,8 @@ _LANES = 4
     hints=(
         "Every tile of C can be computed by another thread. Which two loops together count the "
         "tiles, and which primitive makes one loop of two?",
-        "i_outer and j_outer are the first two loops of get_loops(block). schedule.fuse makes one "
-        "loop over all tiles of them; TVM cuts it into equal shares, one per thread.",
+        "i_outer and j_outer are the first two loops of get_loops(block). schedule.fuse makes them "
+        "one loop over all tiles; TVM cuts it into equal shares, one per thread.",
         "i_outer, j_outer = schedule.get_loops(block)[:2]; "
         "schedule.parallel(schedule.fuse(i_outer, j_outer)).",
     ),

@@ -282,7 +282,7 @@ def _expect_columns_last(schedule: Any, copy: Statement) -> None:
     step_of="register_block",
     title="vectorize, unroll, and set to zero before the sum",
     hints=(
-        "Four primitives, one for each of the last four loops. Which of them must come last, and "
+        "Four calls, one for each of the last four loops. Which of them must come last, and "
         "what happens to loops that are changed after it?",
         "k_outer, k_inner, i_inner, j_inner are the last four of get_loops(block). A loop that "
         "is unrolled or vectorized before schedule.decompose_reduction stays so in both "
