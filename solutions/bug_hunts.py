@@ -6,7 +6,7 @@ from typing import Any
 def parallel_sum(schedule: Any, C: Any) -> str:
     """A matmul on all threads, whose value changes from run to run.
 
-    Classic TVM. The repair keeps a parallel loop.
+    Classic TVM. The repair keeps a parallel loop of 2 iterations or more.
 
     Args:
         schedule: a fresh tvm.te.Schedule of C = A · B, changed in place.
@@ -25,8 +25,8 @@ def parallel_sum(schedule: Any, C: Any) -> str:
 def lost_bound(schedule: Any) -> str:
     """A matmul in parts of rows, each part in tiles; rows next to a part's end may be wrong.
 
-    The repair keeps the parallel parts of rows, and tiles that add up in a local buffer of the
-    thread's own. It writes each element of C once.
+    The repair keeps the parallel parts of rows as the outermost loop and, in each part, two or more
+    tiles that add up in a local buffer of the thread's own. It writes each element of C once.
 
     Args:
         schedule: a fresh tvm.s_tir.Schedule of C = A · B, changed in place.
@@ -47,7 +47,7 @@ def lost_bound(schedule: Any) -> str:
 
 
 def column_walk(schedule: Any) -> str:
-    """A transposition that misses the cache at half of its accesses or more.
+    """A transposition that misses the cache in half of its accesses or more.
 
     The repair brings the misses to 250 of 1000 accesses or fewer.
 
@@ -123,7 +123,7 @@ def false_sharing(schedule: Any) -> str:
 def inner_parallel(schedule: Any) -> str:
     """A loop on all threads that spends its time starting them.
 
-    The repair keeps a parallel loop, which is reached once.
+    The repair keeps a parallel loop of 2 iterations or more, which is reached once.
 
     Args:
         schedule: a fresh schedule of Y[i, j] = X[i, j] + 1, changed in place.
@@ -155,8 +155,8 @@ def recomputed_stage(schedule: Any) -> str:
 def written_every_step(schedule: Any) -> str:
     """Sums in a local buffer that saves no write.
 
-    The repair keeps the buffer, copies it to Y inside a loop of the sum, and writes each element
-    of Y once.
+    The repair keeps the buffer, copies it to Y inside a loop over rows (of 2 iterations or more),
+    and writes each element of Y once.
 
     Args:
         schedule: a fresh schedule of Y[i] = sum over k of X[i, k], changed in place.
@@ -172,7 +172,7 @@ def written_every_step(schedule: Any) -> str:
 
 
 def huge_unroll(schedule: Any) -> str:
-    """A small matmul whose code is longer than the instruction cache.
+    """A small matmul whose code is larger than the instruction cache.
 
     The repair keeps an unrolled loop of 2 iterations or more, and makes at most 64 copies.
 

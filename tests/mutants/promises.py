@@ -626,7 +626,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "still inside a loop of Y": "computed_before",
     },
     "bug_hunts.written_every_step": {
-        "copies it to Y inside a loop of the sum": "copied_at_the_end",
+        "copies it to Y inside a loop over rows": "copied_at_the_end",
         "writes each element of Y once": "every_step_again",
     },
     "bug_hunts.huge_unroll": {

@@ -582,7 +582,7 @@ HUNTS = {
         (
             Cause(
                 "16 floats do not fit one vector register.",
-                "TVM cuts wide vectors into registers, and no bound comes of it",
+                "TVM cuts wide vectors into registers, which adds no bound",
             ),
             Cause(
                 "The outer loop is not parallel.",
@@ -718,8 +718,7 @@ HUNTS = {
             ),
             Cause(
                 "A local buffer holds one element, so it is emptied at every step.",
-                "it holds what the loops need; emptying it is what the write-back does, where it "
-                "stands",
+                "TVM makes it as large as the loops need, and copying it does not empty it",
             ),
             Cause(
                 "cache_write must be called after the loops are moved.",

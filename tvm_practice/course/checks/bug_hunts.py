@@ -207,11 +207,11 @@ def check_parallel_sum(parallel_sum: Function) -> None:
     "lost_bound",
     "a write-back that reaches into the next part",
     (
-        "84 rows in parts of 20, a part in tiles of 3: how many rows has a part's last tile, "
-        "and how many does the write-back copy?",
+        "84 rows in parts of 20, a part in tiles of 3: how many rows does a part's last tile "
+        "have, and how many does the write-back copy?",
         "Each of the two splits leaves a bound where it does not divide; reverse_compute_at "
         "keeps one of them. Choose factors that need only one.",
-        "Let the inner factor divide the outer one: 20 and 4, or 21 and 3. All else can stay.",
+        "Let the inner factor divide the outer one: 20 and 4, or 21 and 3. The rest can stay.",
     ),
     """
         for i_0 in parallel(4):
@@ -239,7 +239,7 @@ def check_lost_bound(lost_bound: Function) -> None:
         "Follow the inner loop: which address does each write of Y go to, and what about the "
         "reads of X?",
         "In one order Y is written down its columns, in the other X is read down its columns. "
-        "Small tiles do both while the lines are near.",
+        "In small tiles, the cache still holds the lines of both.",
         "Split i and j by 16 each and reorder to i_0, j_0, i_1, j_1: a line of 16 floats is "
         "used up within a tile.",
     ),
