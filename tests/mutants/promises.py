@@ -375,7 +375,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "split by 16 first": "tensorizes_whole_copies",
     },
     "labs.gpu_schedule.register_tile_classic": {
-        'one in a "local" buffer adds up': "classic_adds_up_in_memory",
+        'one adds up in a "local" buffer': "classic_adds_up_in_memory",
         "There are two stages": "classic_copies_twice",
         "row tiles on blockIdx.y": "classic_blocks_interleaved",
         "column tiles on blockIdx.x, threads_y on threadIdx.y": "classic_tile_with_rows_on_x",

@@ -24,8 +24,8 @@ def fragment_stages(schedule: Any, tensors: list[Any]) -> dict[str, tuple[Any, A
         tensors: [A, B, C], float16, float16 and float32; 16 divides all sizes.
 
     Returns:
-        By instruction ("load_a", "load_b", "product", "store") the tensor of the stage, and the
-        axis to tensorize: the instruction replaces the loops from this one inwards.
+        For each instruction ("load_a", "load_b", "product", "store") the tensor of its stage, and
+        the axis to tensorize: the instruction replaces the loops from this one inwards.
     """
     A, B, C = tensors
     a_shared = schedule.cache_read(A, "shared", [C])

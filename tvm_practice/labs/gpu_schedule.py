@@ -1,28 +1,30 @@
 """Lab 1: GPU schedules.
 
 On a GPU thousands of threads run the same kernel. The threads of a *thread block* run on one of the
-GPU's *multiprocessors*, share a small fast memory there and can wait for each other. They run in
-*warps* of 32: unless a branch separates them, the 32 threads execute each instruction together. A
-read is then one memory request for all 32, which memory answers in *sectors* of 32 bytes. A
-schedule maps loops to these levels:
+GPU's *multiprocessors*, share a small fast memory there, its *shared memory*, and can wait for each
+other. They run in *warps* of 32: unless a branch separates them, the 32 threads execute each
+instruction together. A read is then one memory request for all 32, which memory answers in
+*sectors* of 32 bytes. A schedule maps loops to these levels:
 
     bind(loop, "blockIdx.x")        an iteration is a thread block (also .y and .z)
     bind(loop, "threadIdx.x")       an iteration is a thread; neighbours in x are in the same warp
     cache_read(block, 0, "shared")  copies the block's first input to shared memory and returns
                                     the copying block
     cache_read(block, 0, "local")   likewise to registers, which belong to one thread
-    compute_at(copy, loop)          moves the copy into this loop, and copies only the elements
-                                    needed there
+    compute_at(copy, loop)          moves the copy into this loop, where it copies only the elements
+                                    needed: by one thread if its scope is "local", by the whole
+                                    thread block if it is "shared"
     storage_align(copy, 0, axis, factor, offset)
                                     pads the copy's first output buffer: the distance of neighbours
                                     along `axis` becomes a multiple of `factor` elements plus
                                     `offset`
-    tensorize(loop, intrinsic)      the loops from this one inwards become one instruction; an
-                                    intrinsic describes it by the loops that it replaces
+    tensorize(loop, intrinsic)      replaces the loops from this one inwards by one instruction; the
+                                    intrinsic, a name, says which, and which loops it can replace
     get_child_blocks(block)         the blocks directly inside a block, in a list
 
-All threads share the work of copying to shared memory: the copy's loops are bound to the same
-threads as the product's, and TVM inserts barriers where threads must wait for each other.
+To *stage* a tile is to copy it to shared memory before it is used. All threads share this work: the
+copy's loops are bound to the same threads as the product's, and TVM inserts barriers where threads
+must wait for each other.
 
 Classic TVM schedules stages, each of which computes one tensor:
 
@@ -31,9 +33,9 @@ Classic TVM schedules stages, each of which computes one tensor:
                                     adds a stage that copies A for the stage of `reader`; returns
                                     its tensor
     schedule.cache_write(C, "local")
-                                    adds a stage that computes C in registers, from which C's own
-                                    stage copies it; returns its tensor. Call it before you split
-                                    the loops of C
+                                    adds a stage that computes C in registers; returns its tensor,
+                                    whose op has the sum's axes. C's own stage then copies from it.
+                                    Call it before you split the loops of C
     schedule[copy].compute_at(schedule[reader], axis)
     schedule[tensor].tensorize(axis, intrinsic)
 
@@ -41,8 +43,8 @@ No GPU is needed. TVM generates CUDA source without one; the lab counts a kernel
 from its IR (tvm_practice.labs.gpu) and computes its values on the CPU, thread by thread. With a
 GPU the same run also verifies all kernels and times them against cuBLAS.
 
-A tensor core multiplies *fragments*: tiles of 16 x 16 elements that a warp holds in registers.
-`warp_tiles` in tvm_practice/labs/gpu/wmma.py has the tiling for it. It ends with `blockize`, which
+*Tensor cores* are units that multiply *fragments*: tiles of 16 x 16 elements that a warp holds in
+registers. `warp_tiles` in tvm_practice/labs/gpu/wmma.py has the tiling for them. Its `blockize`
 makes the loops of one product of fragments a block with a block inside.
 
 The worked examples are in tvm_practice/labs/gpu/worked.py: a transposition through shared memory
@@ -63,8 +65,8 @@ def bind_threads(schedule: Any, block: Any, threads_y: int, threads_x: int) -> N
     The block's three loops are i (rows), j (columns) and k (the sum). Afterwards they are,
     outermost first: row tiles on blockIdx.y, column tiles on blockIdx.x, threads_y rows on
     threadIdx.y, threads_x columns on threadIdx.x, and k. Threads adjacent in x then read adjacent
-    elements of B and write adjacent elements of C, in few sectors. The sizes need not divide;
-    `split` guards the block.
+    elements of B and write adjacent elements of C, which lie in few sectors. The sizes need not
+    divide; `split` guards the block.
 
     Args:
         schedule: a tvm.s_tir.Schedule, changed in place.
@@ -94,7 +96,7 @@ def stage_shared(
 
     Args:
         schedule: a tvm.s_tir.Schedule, changed in place.
-        block: a block that reads a matrix of two dimensions, its loops bound.
+        block: a block that reads a matrix of two dimensions; its loops are bound.
         index: the matrix's position among the block's inputs.
         k_outer: the loop around the block that needs another tile at each step.
         threads_y: extent of a thread block along threadIdx.y.
@@ -126,8 +128,8 @@ def register_tile_gpu(
 
     At each k_inner a thread's column of A and row of B are copied to "local" buffers before they
     are multiplied: each fetched float is used `columns` or `rows` times. The last loops of the
-    write-back and of the copy of B are vectorized. Do not decompose the reduction: that comes
-    last, after A and B are staged.
+    write-back and of the copy of B are vectorized. Do not decompose the reduction: the caller does
+    that last, after it has staged A and B.
 
     Args:
         schedule: a tvm.s_tir.Schedule, changed in place.
@@ -181,7 +183,7 @@ def fragment_loops(schedule: Any, block: Any) -> Any:
 def tensorize_copies(
     schedule: Any, load_a: Any, load_b: Any, store: Any, intrinsics: dict[str, str]
 ) -> None:
-    """Replace the copies of fragments by instructions: each from its `fragment_loops` inwards.
+    """Replace the copies of fragments by instructions, from the loop of `fragment_loops` inwards.
 
     Args:
         schedule: a tvm.s_tir.Schedule, changed in place.
@@ -190,7 +192,9 @@ def tensorize_copies(
         store: the block that copies the sum to C.
         intrinsics: names for `tensorize` by purpose, here "load_a", "load_b" and "store".
     """
-    raise NotImplementedError("schedule.tensorize of what fragment_loops returns, three times")
+    raise NotImplementedError(
+        "schedule.tensorize from the loop of fragment_loops inwards, three times"
+    )
 
 
 def tensorize_product(
@@ -198,11 +202,11 @@ def tensorize_product(
 ) -> None:
     """Replace the product of fragments, and the zeroing before it, by instructions.
 
-    The multiply instruction only accumulates: decompose the reduction at k_outer first, which
-    creates a block that sets the accumulators to zero. Each of the two blocks contains another
-    one (schedule.get_child_blocks). Tensorize those inner blocks: of the zeroing from its loop of
-    16 rows, of the product from the first of its three loops of 16. They are the last of
-    get_loops.
+    The multiply instruction only accumulates, so decompose the reduction at k_outer first:
+    schedule.decompose_reduction returns a new block, which sets the accumulators to zero. This
+    block and `product` each contain another one (schedule.get_child_blocks). Tensorize those inner
+    blocks: the zeroing from its loop of 16 rows, the product from the first of its three loops of
+    16. These loops are the last ones of get_loops for the inner block.
 
     Args:
         schedule: a tvm.s_tir.Schedule, changed in place.
@@ -232,9 +236,8 @@ def tensor_cores(
 
     - load_a, load_b and store: their last two loops are split by 16 first and reordered so that
       the 16 x 16 are innermost;
-    - the block inside the zeroing block, and the block inside `product`. For a block that blockize
-      made, schedule.get_child_blocks gives the inner one; its loops of 16 are the last of
-      get_loops.
+    - the block inside the zeroing block, and the block inside `product`: schedule.get_child_blocks
+      gives the inner block, and its loops of 16 are the last ones of get_loops.
 
     Args:
         schedule: a tvm.s_tir.Schedule, changed in place.
@@ -274,11 +277,11 @@ def register_tile_classic(
 ) -> tuple[Any, Any, Any]:  # (te.Schedule, te.Tensor, an axis)
     """Keep each thread's tile of C in registers, with `cache_write` of classic TVM.
 
-    There are two stages: one in a "local" buffer adds up, and that of C copies. The loops of C
-    become row tiles on blockIdx.y, column tiles on blockIdx.x, threads_y on threadIdx.y, threads_x
-    on threadIdx.x, and inside them the thread's rows and columns, which are adjacent in C. The
-    local stage is computed at the axis on threadIdx.x. Its loops are k_outer, k_inner of `step`
-    iterations, and the tile's rows and columns, both unrolled.
+    There are two stages: one adds up in a "local" buffer, and the stage of C copies from it. The
+    loops of C become row tiles on blockIdx.y, column tiles on blockIdx.x, threads_y on threadIdx.y,
+    threads_x on threadIdx.x, and inside them the thread's rows and columns, which are adjacent in
+    C. The local stage is computed at the axis on threadIdx.x. Its loops are k_outer, k_inner of
+    `step` iterations, and the tile's rows and columns, both unrolled.
 
     Args:
         tensors: [A, B, C] as `matmul` of phase 1 returns them.
@@ -306,7 +309,7 @@ def stage_shared_classic(
     Args:
         schedule: a tvm.te.Schedule, changed in place.
         tensor: a matrix that the stage reads.
-        reader: the tensor of the stage, from register_tile_classic say.
+        reader: the tensor of that stage, such as the local one of register_tile_classic.
         k_outer: the axis of the stage that needs another tile at each step.
         threads_y: extent of a thread block along threadIdx.y.
         threads_x: extent along threadIdx.x; a tile is a multiple of threads_y * threads_x.
@@ -326,7 +329,7 @@ def tensor_core_template(m: int, n: int, k: int) -> tuple[Any, list[Any]]:  # (s
 
     With 0, the loops are those of `bind_threads_classic` with 8 x 32 threads. With 1, schedule
     with `fragment_stages` and `wmma_instructions` of tvm_practice.labs.classic_fragments: tensorize
-    each stage of the former by the instruction that has its name in the latter.
+    each stage of the former by the instruction of the same name in the latter.
 
     Args:
         m: rows of A and C.

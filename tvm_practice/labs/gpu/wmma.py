@@ -11,15 +11,15 @@ _PREFIX = "tvm_practice_"
 
 
 class WarpTiles(NamedTuple):
-    """What `warp_tiles` leaves.
+    """The blocks and the loop that `warp_tiles` returns.
 
     Attributes:
         product: the block of one product of 16 x 16 x 16.
-        load_a: copies A to fragments, loops of rows and columns last.
-        load_b: likewise B.
-        store: copies the sum to C, likewise.
+        load_a: the block that copies A to fragments; its last two loops are rows and columns.
+        load_b: the same for B.
+        store: the block that copies the sum to C, with the same last loops.
         k_outer: the loop in which A and B are to be staged.
-        warps: of a thread block, on threadIdx.y; threadIdx.x is for the 32 threads of a warp.
+        warps: warps per thread block, on threadIdx.y; threadIdx.x is for the 32 threads of a warp.
     """
 
     product: Any
@@ -40,14 +40,14 @@ def warp_tiles(
 ) -> WarpTiles:
     """Worked: tile a matmul for tensor cores; the threads of a warp feed them together.
 
-    A *fragment* is a matrix of 16 x 16 that is spread over the registers of a warp. The loops
-    inside a product of three fragments become a block of their own (`blockize`): tensorize will
-    replace that block. A thread block has warps[0] x warps[1] warps, each with
-    tiles[0] x tiles[1] accumulators.
+    A *fragment* is a matrix of 16 x 16 that is spread over the registers of a warp. `blockize`
+    makes the loops of a product of fragments a block around the block of the multiply-add;
+    tensorize will replace these loops. A thread block has warps[0] x warps[1] warps, each with
+    tiles[0] x tiles[1] accumulators: fragments of C.
 
     Args:
         block: the matmul block, its loops as declared; all sizes divide.
-        step: of k_outer: columns of A that are staged at once, a multiple of 16.
+        step: columns of A that are staged at once, in one step of k_outer; a multiple of 16.
     """
     i, j, k = schedule.get_loops(block)
     (i, i_in), (j, j_in), (k, k_in) = (schedule.split(loop, [None, FRAGMENT]) for loop in (i, j, k))
@@ -74,14 +74,14 @@ def warp_tiles(
 
 @cache
 def wmma_intrinsics() -> dict[str, str]:
-    """Register them once; returns their names for `tensorize`.
+    """Register the five intrinsics once; returns their names for `tensorize`.
 
     They work on fragments of 16 x 16 (x 16), float16 in and float32 out, B not transposed:
 
-    - "load_a", "load_b": a piece of a "shared" buffer to one of scope "wmma.matrix_a", "…_b";
-    - "init": zeros in a "wmma.accumulator";
+    - "load_a", "load_b": copy from a "shared" buffer to one of scope "wmma.matrix_a", "…_b";
+    - "init": sets a "wmma.accumulator" to zero;
     - "compute": accumulator += a · b;
-    - "store": an accumulator to a "global" buffer.
+    - "store": copies an accumulator to a "global" buffer.
 
     `import tvm.s_tir.tensor_intrin` would parse all of TVM's intrinsics, of all processors, which
     takes tens of seconds. The functions that make these five are taken from its file instead.

@@ -46,15 +46,17 @@ def transposed(n: int, *, staged: bool) -> tuple[Any, Any]:
 
 
 def double_buffer(schedule: Any, copies: list[Any], k_outer: Any) -> None:
-    """Fetch the next tile while using this one, as a software pipeline.
+    """Worked example: fetch the next tile while using this one, as a software pipeline.
 
-    k_outer contains the copy of A, the copy of B and the product, in this order. The first
-    annotation routes each copy through registers, which turns three statements into five. The
-    statement of stage 1 works on the tile that stage 0 fetched one step earlier.
+    `annotate` attaches a note to a block or a loop, for a later pass of TVM. k_outer contains the
+    copy of A, the copy of B and the product, in this order. The first note routes each copy through
+    registers, which makes two statements of it: a load to registers and a store to shared memory.
 
-    The last annotation orders the loop body: load the next tile to registers, multiply this tile
-    while the loads are under way, then store the loaded tile to shared memory. The registers are
-    the second buffer, so one buffer in shared memory suffices.
+    The other two notes have a number for each of the five statements. The product, the last, is
+    of stage 1: it works on the tile that stage 0 fetched one step earlier. The order gives each
+    statement its place in the loop body: load the next tile to registers (0 and 1), multiply this
+    tile while the loads are under way (2), then store the loaded tile to shared memory (3 and 4).
+    The registers are the second buffer, so one buffer in shared memory suffices.
 
     Args:
         copies: the two blocks of `stage_shared`.

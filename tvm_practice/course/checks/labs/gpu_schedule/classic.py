@@ -417,11 +417,12 @@ def _expect_classic_product(schedule: Any, tensors: list[Any]) -> None:
     title="fetch a tile to shared memory with cache_read, all threads together",
     hints=(
         "As stage_shared: a copy inside k_outer, its axes fused and shared out among the threads "
-        "that are there already. In classic TVM the copy is a stage, and compute_at takes two.",
+        "that are there already. In classic TVM the copy is a stage, and its compute_at takes the "
+        "reader's stage and an axis of it.",
         "copy = schedule.cache_read(tensor, 'shared', [reader]); "
         "schedule[copy].compute_at(schedule[reader], k_outer); "
         "tile = schedule[copy].fuse(*copy.op.axis). split(tile, factor=threads_x) gives the "
-        "threads of a row, the innermost part; split what is outside of it by threads_y.",
+        "threads of a row, the innermost part; split the outer part by threads_y.",
         "schedule[copy].bind(inner part of the second split, te.thread_axis('threadIdx.y')), bind "
         "the inner part of the first to te.thread_axis('threadIdx.x'), return copy.",
     ),
