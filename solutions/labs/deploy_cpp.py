@@ -10,11 +10,12 @@ def export_model(
 ) -> Any:  # an IRModule
     """Compile a PyTorch model for this machine's CPU to a library that C++ can load.
 
-    The kernels use all of its instructions, which engines.host_target names to TVM.
+    The target is host_target() of tvm_practice.engines, so that the kernels may use all
+    instructions of the processor.
 
-    Import it to Relax with its weights as constants, put `ends` around it, optimize, give each
-    function a default schedule, build, and link one shared library. A program can load a shared
-    library; a .tar holds object files and needs a compiler wherever it is loaded.
+    Import the model to Relax with its weights as constants, put `ends` around it, optimize, give
+    each function a default schedule, build, and link one shared library. A program can load a
+    shared library; a .tar holds object files and needs a compiler wherever it is loaded.
 
     Args:
         model: a torch.nn.Module in eval mode; it is only read.
@@ -45,16 +46,16 @@ def export_model(
 
 
 def image_to_label(mod: Any, mean: Sequence[float], std: Sequence[float]) -> Any:  # an IRModule
-    """Put preprocessing before a classifier and the choice of a label behind it, in one function.
+    """Put preprocessing before a classifier and the choice of a label after it, in one function.
 
-    The new main does (pixels / 255 - mean) / std for each channel, brings the channels from last
-    to first, runs the model, and takes the best class. The model's own function is inlined
-    (relax.transform.InlinePrivateFunctions), so that fusion sees one graph.
+    The new main computes (pixels / 255 - mean) / std for each channel, moves the channels from the
+    last axis to the second, runs the model, and takes the best class. The model's own function is
+    inlined by the pass relax.transform.InlinePrivateFunctions(), so that fusion sees one graph.
 
     Args:
         mod: an IRModule as `import_relax` gives it: main takes one float32 image of shape
             (1, 3, height, width) and returns float32 logits (1, classes). It stays as it was.
-        mean: of the three channels, for pixels from 0 to 1.
+        mean: the means of the three channels, for pixels from 0 to 1.
         std: their standard deviations.
 
     Returns:
@@ -105,7 +106,7 @@ def wrap_buffer() -> str:
     needs extents of its own, which the deleter frees together with the DLManagedTensor.
 
     TVM's code relies on an address that is a multiple of 64: for any other, throw
-    std::invalid_argument with a text, without a call of release.
+    std::invalid_argument with a message, and do not call release.
 
     Returns:
         The C++ text. docs/labs/2-deploy_cpp.md has the fields of a DLManagedTensor.
@@ -148,8 +149,8 @@ DLManagedTensor* wrap_buffer(float* data, const std::vector<int64_t>& shape,
 def call_on_threads() -> str:
     """C++: call a model on many inputs from several threads.
 
-    Return the text of this function (C++17; <thread>, <mutex>, <atomic>, <exception> and <vector>
-    are included):
+    Return the text of this function (C++17; <algorithm>, <thread>, <mutex>, <atomic>, <exception>
+    and <vector> are included):
 
         template <typename Model, typename Input>
         auto call_on_threads(const Model& model, const std::vector<Input>& inputs, int threads)
@@ -157,9 +158,9 @@ def call_on_threads() -> str:
 
     Result i belongs to input i. A model serves one thread at a time and keeps state between the
     steps of a call: each thread needs a model.Clone() of its own, made once and not for each
-    input (on a GPU it copies the weights). Use at most `threads` threads, and no more than there
-    are inputs. An exception that leaves a thread ends the program: keep it, and throw it in the
-    caller once every thread is joined.
+    input (on a GPU it copies the weights). Use at most `threads` threads (1 or more), and no more
+    than there are inputs. An exception that leaves a thread ends the program: keep it, and throw it
+    in the caller once every thread is joined. If several threads fail, throw any one of theirs.
 
     Returns:
         The C++ text.
@@ -210,8 +211,8 @@ def call_on_stream() -> str:
     - Run the model on device_input in place: model.SetStream(stream), then
       model({Model::Wrap(device_input, shape, model.device())})[0], a tensor; keep it until the
       stream has been synchronized.
-    - Postprocess(stream, scores, count, device_label), the scores by Model::template
-      Data<float>(tensor), their number by tensor.numel().
+    - Postprocess(stream, scores, count, device_label) chooses the label. The scores are
+      Model::template Data<float>(tensor), a pointer; their count is tensor.numel().
     - cudaMemcpyAsync(..., cudaMemcpyDeviceToHost, stream): the label to a variable of the host,
       which has it after cudaStreamSynchronize(stream). Return it.
 

@@ -636,7 +636,7 @@ PROMISES: dict[str, dict[str, str]] = {
     "labs.deploy_cpp.image_to_label": {
         "main(image)": "calls_the_image_x",
         "its softmax as float32 (1,)": "powers_overflow",
-        "brings the channels from last to first": "square_images_turned",
+        "moves the channels from the last axis to the second": "square_images_turned",
     },
     "labs.cross_compile.describe_target": {
         "512 with avx512f": "asks_for_an_extension",

@@ -1,8 +1,9 @@
 """Lab 2: a model in a C++ program.
 
-`python -m tvm_practice.compile_onnx` turns an ONNX file into a folder: the library model.so, its
-description model.json, and in cpp/ a CMake project around a small class, TVMModel, that loads
-both. This lab does the same from PyTorch and then adds what a program needs beyond a call:
+`python -m tvm_practice.compile_onnx` turns an ONNX file (a format that many frameworks write) into
+a folder: the library model.so, its description model.json, and in cpp/ a CMake project around a
+small class, TVMModel, that loads both. This lab does the same from PyTorch and then adds what a
+program needs beyond a call:
 
     export_model       PyTorch to model.so
     image_to_label     pre- and postprocessing, compiled into the model
@@ -20,20 +21,27 @@ A Relax function is built operator by operator, with `from tvm import relax`:
     with builder.function("main", [image]): what is emitted inside is the body of main
     with builder.dataflow():                inside it: a part without side effects
     builder.emit(relax.op.astype(image, "float32"))
-                                            adds a call and returns its result. Others of relax.op:
-                                            relax.op.multiply, relax.op.add, relax.op.permute_dims,
-                                            relax.op.argmax, relax.op.max, relax.op.nn.softmax
-    relax.const(array)                      an array as an operand
-    builder.add_func(function, "model")     adds a function, which can be called like an operator;
-                                            function.without_attr("global_symbol") is private
+                                            adds a call and returns its result. Other operators:
+                                            relax.op.multiply(a, b), relax.op.add(a, b),
+                                            relax.op.permute_dims(x, [0, 2, 1]),
+                                            relax.op.argmax(x, axis=1), relax.op.max(x, axis=1),
+                                            relax.op.nn.softmax(x, axis=1)
+    relax.const(array)                      an array as an operand; it broadcasts as in numpy
+    model = builder.add_func(function, "model")
+                                            adds a function to the module; builder.emit(model(x))
+                                            then calls it like an operator.
+                                            function.without_attr("global_symbol") is a private
+                                            copy, which a pass may inline
     builder.emit_output(relax.Tuple([a, b]))
                                             the result of the dataflow part
     builder.emit_func_output(result)        the result of the function, after that part
     builder.get()                           the module
     function.params[0].ty.shape.values      the extents of a function's first parameter
 
-A library needs two more pieces:
+A library needs three more pieces:
 
+    from solutions.relay_import import import_relax, optimize_relax, build_relax
+                                            phase 4's steps; yours are in tvm_practice.relay_import
     schedule_defaults(mod, target)          a default schedule for each PrimFunc; of
                                             tvm_practice.tvm_export.rules.cpu
     executable.export_library("model.so")   links what tvm.compile returned into a shared library
@@ -83,7 +91,7 @@ def tensor_fields(array: "np.ndarray") -> dict[str, Any]:
     capsule. Nothing is copied: `data` is the array's own address.
 
     Args:
-        array: of numbers.
+        array: an array of numbers.
 
     Returns:
         The DLTensor's fields; "strides" is None where the struct has none.
@@ -107,11 +115,12 @@ def export_model(
 ) -> Any:  # an IRModule
     """Compile a PyTorch model for this machine's CPU to a library that C++ can load.
 
-    The kernels use all of its instructions, which engines.host_target names to TVM.
+    The target is host_target() of tvm_practice.engines, so that the kernels may use all
+    instructions of the processor.
 
-    Import it to Relax with its weights as constants, put `ends` around it, optimize, give each
-    function a default schedule, build, and link one shared library. A program can load a shared
-    library; a .tar holds object files and needs a compiler wherever it is loaded.
+    Import the model to Relax with its weights as constants, put `ends` around it, optimize, give
+    each function a default schedule, build, and link one shared library. A program can load a
+    shared library; a .tar holds object files and needs a compiler wherever it is loaded.
 
     Args:
         model: a torch.nn.Module in eval mode; it is only read.
@@ -127,16 +136,16 @@ def export_model(
 
 
 def image_to_label(mod: Any, mean: Sequence[float], std: Sequence[float]) -> Any:  # an IRModule
-    """Put preprocessing before a classifier and the choice of a label behind it, in one function.
+    """Put preprocessing before a classifier and the choice of a label after it, in one function.
 
-    The new main does (pixels / 255 - mean) / std for each channel, brings the channels from last
-    to first, runs the model, and takes the best class. The model's own function is inlined
-    (relax.transform.InlinePrivateFunctions), so that fusion sees one graph.
+    The new main computes (pixels / 255 - mean) / std for each channel, moves the channels from the
+    last axis to the second, runs the model, and takes the best class. The model's own function is
+    inlined by the pass relax.transform.InlinePrivateFunctions(), so that fusion sees one graph.
 
     Args:
         mod: an IRModule as `import_relax` gives it: main takes one float32 image of shape
             (1, 3, height, width) and returns float32 logits (1, classes). It stays as it was.
-        mean: of the three channels, for pixels from 0 to 1.
+        mean: the means of the three channels, for pixels from 0 to 1.
         std: their standard deviations.
 
     Returns:
@@ -162,7 +171,7 @@ def wrap_buffer() -> str:
     needs extents of its own, which the deleter frees together with the DLManagedTensor.
 
     TVM's code relies on an address that is a multiple of 64: for any other, throw
-    std::invalid_argument with a text, without a call of release.
+    std::invalid_argument with a message, and do not call release.
 
     Returns:
         The C++ text. docs/labs/2-deploy_cpp.md has the fields of a DLManagedTensor.
@@ -173,8 +182,8 @@ def wrap_buffer() -> str:
 def call_on_threads() -> str:
     """C++: call a model on many inputs from several threads.
 
-    Return the text of this function (C++17; <thread>, <mutex>, <atomic>, <exception> and <vector>
-    are included):
+    Return the text of this function (C++17; <algorithm>, <thread>, <mutex>, <atomic>, <exception>
+    and <vector> are included):
 
         template <typename Model, typename Input>
         auto call_on_threads(const Model& model, const std::vector<Input>& inputs, int threads)
@@ -182,9 +191,9 @@ def call_on_threads() -> str:
 
     Result i belongs to input i. A model serves one thread at a time and keeps state between the
     steps of a call: each thread needs a model.Clone() of its own, made once and not for each
-    input (on a GPU it copies the weights). Use at most `threads` threads, and no more than there
-    are inputs. An exception that leaves a thread ends the program: keep it, and throw it in the
-    caller once every thread is joined.
+    input (on a GPU it copies the weights). Use at most `threads` threads (1 or more), and no more
+    than there are inputs. An exception that leaves a thread ends the program: keep it, and throw it
+    in the caller once every thread is joined. If several threads fail, throw any one of theirs.
 
     Returns:
         The C++ text.
@@ -211,8 +220,8 @@ def call_on_stream() -> str:
     - Run the model on device_input in place: model.SetStream(stream), then
       model({Model::Wrap(device_input, shape, model.device())})[0], a tensor; keep it until the
       stream has been synchronized.
-    - Postprocess(stream, scores, count, device_label), the scores by Model::template
-      Data<float>(tensor), their number by tensor.numel().
+    - Postprocess(stream, scores, count, device_label) chooses the label. The scores are
+      Model::template Data<float>(tensor), a pointer; their count is tensor.numel().
     - cudaMemcpyAsync(..., cudaMemcpyDeviceToHost, stream): the label to a variable of the host,
       which has it after cudaStreamSynchronize(stream). Return it.
 

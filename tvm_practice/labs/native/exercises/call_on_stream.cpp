@@ -13,7 +13,7 @@
 #include <string>
 #include <vector>
 
-// What of CUDA and DLPack the exercise needs.
+// The parts of CUDA and DLPack that the exercise needs.
 struct FakeStream {
   std::vector<std::function<void()>> queue;
 };
@@ -33,7 +33,7 @@ static int waits = 0, on_given = 0, elsewhere = 0;
 static int64_t scored = -1;  // how many scores the label was chosen from
 static int64_t room = 0;     // elements of the pixels and of the input on the GPU
 static bool scores_alive = false;
-static int dangling = 0;  // uses of scores that are no more
+static int dangling = 0;  // uses of scores that were freed
 static std::string order, kinds, sizes;  // sizes: bytes of the copies
 static bool beside = false;               // whether another stream was waited for
 
@@ -91,7 +91,7 @@ inline void Postprocess(cudaStream_t stream, const float* scores, int64_t count,
   });
 }
 
-// As TVMModel, as far as the exercise goes.
+// Stands in for TVMModel.
 class StandIn {
  public:
   struct Tensor {

@@ -1,9 +1,10 @@
-// Calls `call_on_threads` with a stand-in for TVMModel that notices how it is used.
+// Calls `call_on_threads` with a stand-in for TVMModel that records how it is used.
 //
 //   call_on_threads INPUTS THREADS FAILING
 //
 // FAILING: the input that throws; -1: none does; -2: Clone() throws; -3: input 1 throws a number;
 // -4: every input throws.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
 #include <cstdio>

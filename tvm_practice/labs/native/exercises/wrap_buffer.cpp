@@ -1,4 +1,4 @@
-// Calls `wrap_buffer` on a buffer of the extents that it is given and says what came of it.
+// Calls `wrap_buffer` on a buffer of the given extents and prints the outcome.
 #include <dlpack/dlpack.h>
 
 #include <cstddef>
