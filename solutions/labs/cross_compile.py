@@ -143,14 +143,16 @@ def c_harness(name: str, shapes: Sequence[Sequence[int]]) -> str:
 
     The program reads the float32 values of all tensors but the last from standard input, in order
     and without anything between them, calls the function on all tensors, and writes the values of
-    the last, the output, to standard output. Its exit code is 0 if the function's was, else 1,
-    and then standard error has the function's message. Headers: <tvm/ffi/c_api.h> declares
-    TVMFFIAny and DLTensor, <stdlib.h> aligned_alloc, which takes multiples of the alignment. Data
-    is aligned to 64 bytes, as the function demands, by _Alignas(64).
+    the last, the output, to standard output. Its exit code is 0 if the function returned 0, else 1;
+    then standard error has the function's message, and standard output has nothing.
+
+    Headers: <tvm/ffi/c_api.h> declares TVMFFIAny and DLTensor, <stdlib.h> aligned_alloc, whose size
+    is a multiple of the alignment. The function demands data that is aligned to 64 bytes:
+    _Alignas(64) before an array does that. Make the arrays static: large ones do not fit a stack.
 
     Args:
         name: the PrimFunc's name; its symbol is __tvm_ffi_ followed by the name.
-        shapes: shapes of its tensors, any number of them, each of at least one dimension.
+        shapes: the shapes of its tensors, any number of them, each of at least one dimension.
 
     Returns:
         The C source: `main`, and the three names of the module's docstring.

@@ -7,7 +7,7 @@ TVM's compiler runs on this machine; its output need not. A target names the mac
     mtriple   architecture, system and ABI (its calling convention); default: this machine's
     mcpu      the processor, which decides the instructions that LLVM may use; default: the
               architecture's oldest
-    mattr     instructions to add (+) or remove (-)
+    mattr     features to add (+) or remove (-): sets of instructions, and preferences of LLVM
 
     library = tvm.compile(module, target=tvm.target.Target(target))
     library.mod.write_to_file("x.o", "o")   the object file; inspect_source("asm") is its assembly
@@ -16,25 +16,34 @@ TVM's compiler runs on this machine; its output need not. A target names the mac
     tvm.target.codegen.llvm_get_system_triple()
                                             this machine's triple
     tvm.target.Target({"kind": "cuda", "arch": "sm_90"}, host="llvm")
-                                            for a GPU: the module that tvm.compile makes is the
-                                            host's, and mod.imports has the device's
+                                            for a GPU. The host is the processor that launches the
+                                            kernels: library.mod is its module, and the list
+                                            library.mod.imports has the GPU's
 
 The result is an object file. It needs neither Python nor TVM's runtime: a C program can call it
 by TVM's calling convention:
 
     int __tvm_ffi_main(void* self, const TVMFFIAny* arguments, int32_t count, TVMFFIAny* result);
 
-A TVMFFIAny is 16 bytes: a type_index, and a value. For a tensor the index is kTVMFFIDLTensorPtr and
-the value, v_ptr, a pointer to a DLTensor: data, device, ndim, dtype, shape and strides. The
-function checks all of them and returns 0, or reports an error and returns -1. The functions it
+`self` is NULL here, and `result` points to a TVMFFIAny of the caller's. A TVMFFIAny is 16 bytes: a
+type_index, a value, and zeros. Without a value, as in `result` before the call, the index is
+kTVMFFINone. For a tensor it is kTVMFFIDLTensorPtr, and the value, v_ptr, points to a DLTensor, the
+struct by which libraries describe a tensor to each other:
+
+    data, ndim       a pointer to the elements; the number of dimensions
+    device, dtype    {kDLCPU, 0}; {kDLFloat, 32, 1} for float32
+    shape, strides   pointers to ndim values of int64_t; strides are in elements
+
+The function checks all of them and returns 0, or reports an error and returns -1. The functions it
 calls come from TVM's runtime; a program without the runtime defines its own:
 
     void TVMFFIErrorSetRaisedFromCStrParts(const char* kind, const char** parts, int32_t count);
-        the error: parts of one message, any of them NULL
+        reports an error: its kind, and the parts of one message, any of which may be NULL
     void* (*__TVMBackendAllocWorkspace)(int, int, uint64_t bytes, int, int);
     int (*__TVMBackendFreeWorkspace)(int, int, void* memory);
-        memory for buffers between stages, aligned to 64 bytes. These are weak null pointers in the
-        object: the runtime sets them when it loads a library; a program defines its own.
+        memory for buffers between stages, aligned to 64 bytes; the second one returns 0. These are
+        weak null pointers in the object: the runtime sets them when it loads a library; a program
+        defines its own.
 
 The worked example is phase 2's register block, compiled for this machine, and its innermost loop.
 Write the functions below it, then run
@@ -193,14 +202,16 @@ def c_harness(name: str, shapes: Sequence[Sequence[int]]) -> str:
 
     The program reads the float32 values of all tensors but the last from standard input, in order
     and without anything between them, calls the function on all tensors, and writes the values of
-    the last, the output, to standard output. Its exit code is 0 if the function's was, else 1,
-    and then standard error has the function's message. Headers: <tvm/ffi/c_api.h> declares
-    TVMFFIAny and DLTensor, <stdlib.h> aligned_alloc, which takes multiples of the alignment. Data
-    is aligned to 64 bytes, as the function demands, by _Alignas(64).
+    the last, the output, to standard output. Its exit code is 0 if the function returned 0, else 1;
+    then standard error has the function's message, and standard output has nothing.
+
+    Headers: <tvm/ffi/c_api.h> declares TVMFFIAny and DLTensor, <stdlib.h> aligned_alloc, whose size
+    is a multiple of the alignment. The function demands data that is aligned to 64 bytes:
+    _Alignas(64) before an array does that. Make the arrays static: large ones do not fit a stack.
 
     Args:
         name: the PrimFunc's name; its symbol is __tvm_ffi_ followed by the name.
-        shapes: shapes of its tensors, any number of them, each of at least one dimension.
+        shapes: the shapes of its tensors, any number of them, each of at least one dimension.
 
     Returns:
         The C source: `main`, and the three names of the module's docstring.
