@@ -9,8 +9,8 @@ def symbolic_matmul(k: int, m: int) -> Any:  # a tvm.IRModule
 
     The product is a tensor expression with that symbol in its shapes, and a Relax function calls
     it: `BlockBuilder.emit_te(expression, a, b)` calls `expression` with placeholders of the shapes
-    of a and b, turns the result into a PrimFunc, and emits a call_tir of it. TVM infers the shapes
-    of the call and of main's result.
+    of a and b (so `A.shape[0]` is n), turns the result into a PrimFunc, and emits a call_tir of it.
+    TVM infers the shapes of the call and of main's result.
 
     Args:
         k: columns of A, rows of B.
@@ -38,11 +38,11 @@ def symbolic_matmul(k: int, m: int) -> Any:  # a tvm.IRModule
 def schedule_dynamic(schedule: Any, block: Any, rows: int, columns: int) -> None:
     """Tile a matrix product whose number of rows is a symbol, with no guard in its inner loops.
 
-    If `rows` may not divide the extent of i, split guards the block inside the innermost loops:
-    each step of the sum checks whether its row exists. `pad_einsum` rounds the iterations up
-    instead: it copies A to a buffer whose rows are n rounded up to the next multiple of `rows`,
-    zero where A has none, computes a C with as many rows, and copies the rows that exist. After
-    that every split is exact, and only the copies check.
+    If TVM cannot prove that `rows` divides the extent of i, split guards the block inside the
+    innermost loops: each step of the sum checks whether its row exists. `pad_einsum` rounds the
+    iterations up instead. It copies A to a buffer with n rows rounded up to the next multiple of
+    `rows`, zero where A has none. The block then computes a C with as many rows, and a second copy
+    takes the rows that exist to C. After that every split is exact, and only the copies check.
 
     The block's loops are i (a symbol), j and k. Afterwards they are, outermost first, i_outer
     (parallel), j_outer, k, i_inner (unrolled) and j_inner (vectorized); a separate statement
@@ -80,8 +80,8 @@ def import_dynamic(
 
     torch.export takes a torch.export.Dim for each axis that may vary, from 1 to its bound. The
     importer turns each into a symbol (under PyTorch's name for it) and an upper bound for the
-    memory planner. PyTorch treats an axis whose extent is 1 in the example as a constant: repeat
-    such a tensor along that axis before exporting.
+    memory planner. PyTorch treats an axis whose extent is 1 in the example as a constant: if that
+    axis may vary, repeat the tensor along it before exporting.
 
     Args:
         model: a torch.nn.Module in eval mode, which returns one tensor.
@@ -113,11 +113,12 @@ def import_dynamic(
 def plan_memory(mod: Any, bounds: Mapping[str, int] | None = None) -> Any:  # a tvm.IRModule
     """Lower the calls of a Relax function to kernels and storages, and reuse storages.
 
-    In this order: give main the attribute "tir_var_upper_bound" (or remove it), then
-    RewriteDataflowReshape, ToNonDataflow, RemovePurityChecking, CallTIRRewrite (a call_tir
+    In this order: give main the attribute "tir_var_upper_bound" (or remove it), then run seven
+    passes of relax.transform: RewriteDataflowReshape (a reshape copies nothing), ToNonDataflow,
+    RemovePurityChecking (after these two, calls may have side effects), CallTIRRewrite (a call_tir
     becomes an allocation and a call), StaticPlanBlockMemory (allocations become tensors in
     storages, which are reused once free), LowerAllocTensor (unplanned allocations, such as the
-    result, get storages of their own) and KillAfterLastUse.
+    result, get storages of their own) and KillAfterLastUse (tensors and storages are freed).
 
     Args:
         mod: an IRModule of fused functions, as `optimize_relax` of phase 4 leaves it; it is not
@@ -166,7 +167,7 @@ def verify_over_range(
     been broadcast, a tile may be right only where it divides. So try every combination of 1 and
     the bound of each symbol; one shape whose every extent is a prime above 2 and below the bound,
     which no tile divides; and at least eight shapes drawn at random from the whole range, anew at
-    each call.
+    each call: an extent from 1 to the bound, both included, for each symbol by itself.
 
     Args:
         run: the artifact: takes arrays, returns an array of float32, float64 or int64.
@@ -176,7 +177,8 @@ def verify_over_range(
         tolerance: the largest absolute error that passes.
 
     Returns:
-        The largest absolute error of each shape that was tried, a tuple of extents.
+        {shape: the largest absolute error} of every shape that was tried, a tuple of extents as
+        given to `draw`. If a shape is tried twice, the larger error stays.
 
     Raises:
         ValueError: an output of another shape, an error above the tolerance, or NaN. It names the

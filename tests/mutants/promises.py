@@ -660,7 +660,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "main has one symbol per name": "one_symbol_for_equal_bounds",
         "a torch.nn.Module in eval mode": "leaves_the_model_in_training",
         "from 1 to its bound": "up_to_512",
-        "repeat such a tensor along that axis": "two_axes_repeated",
+        "repeat the tensor along it": "two_axes_repeated",
         "The IRModule as imported": "lowers_the_operators",
         "weights as constants": "folds_constants",
         "Export a PyTorch model": "keeps_by_the_models_text",
