@@ -230,7 +230,7 @@ int call_on_stream(Model& model, uint8_t* device_pixels, float* device_input, in
   cudaMemcpyAsync(device_pixels, pixels.data(), pixels.size(), cudaMemcpyHostToDevice, stream);
   Preprocess(stream, device_pixels, device_input, shape[2] * shape[3]);
   model.SetStream(stream);
-  // Kept until the stream is through with it.
+  // Kept until the stream has used it.
   const auto scores = model({Model::Wrap(device_input, shape, model.device())})[0];
   Postprocess(stream, Model::template Data<float>(scores), scores.numel(), device_label);
   cudaMemcpyAsync(&label, device_label, sizeof label, cudaMemcpyDeviceToHost, stream);

@@ -11,8 +11,9 @@ program needs beyond a call:
     call_on_threads    one instance per thread, exceptions passed to the caller
     call_on_stream     CUDA: kernel, model, kernel on one stream
 
-The last three are C++: the functions return its text, which is compiled and tried at once. How
-TVMModel itself does these things is in tvm_practice/tvm_export/cpp/project/tvm_model.h.
+The last three are C++: the functions return its text, without a main and without macros, which is
+compiled and tried at once. How TVMModel itself does these things is in
+tvm_practice/tvm_export/cpp/project/tvm_model.h.
 
 A Relax function is built operator by operator, with `from tvm import relax`:
 
