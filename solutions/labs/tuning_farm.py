@@ -21,7 +21,7 @@ def request_worker(
 
     A connection of your own to host and port shows at once whether anybody listens. The socket of
     TVM's connection, `_sock`, takes a time limit, and a request with max_retry=1 gives up when it
-    expires. Close the connection in any case: the tracker would give the next free worker to a
+    expires. Close both connections in any case: the tracker would give the next free worker to a
     request whose connection is still open.
 
     Args:
@@ -68,9 +68,9 @@ def measure_remotely(
 ) -> tuple["np.ndarray", "np.ndarray"]:
     """Run a compiled function on a worker; return its output and its time there.
 
-    Upload the file (it arrives under its own name, without the folders), load it there, put the
-    inputs on the worker's processor, session.cpu(), call "main" once for the output, and time it
-    with time_evaluator, whose loop runs on the worker. A clock here would time the network too.
+    Upload the file (it arrives under its own name, without the folders), load it there, and put the
+    inputs on the worker's processor, session.cpu(). Call "main" once and read the output; then time
+    it with time_evaluator, whose loop runs on the worker. A clock here would time the network too.
 
     Args:
         session: a tvm.rpc.RPCSession.
@@ -81,7 +81,7 @@ def measure_remotely(
         repeats: samples.
 
     Returns:
-        The output, and the seconds per call, of shape (repeats,).
+        The output of that one call, and the seconds per call, of shape (repeats,).
     """
     from pathlib import Path
 
@@ -141,8 +141,8 @@ def throughput(stages: Stages, workers: int) -> float:
     - builders compile in parallel, each candidate in `build` seconds; they are all busy until the
       last few candidates, so take batch · build / builders;
     - the workers run the trials in waves of `run` seconds, one trial per worker; a partial last
-      wave takes as long. Meanwhile the tracker and the network each serve one trial at a time: if
-      that takes longer than the waves, it counts instead.
+      wave takes as long. Meanwhile the tracker and the network each serve one trial at a time,
+      batch · request and batch · upload seconds. The longest of the three counts.
 
     Args:
         stages: times and sizes of the stages: `search`, `batch` (trials per round), `build`,

@@ -481,7 +481,7 @@ PROMISES: dict[str, dict[str, str]] = {
     },
     "labs.tuning_farm.request_worker": {
         "do not wait forever": "waits_for_ever",
-        "Close the connection in any case": "closes_where_there_is_no_error",
+        "Close both connections in any case": "closes_where_there_is_no_error",
         "to a request whose connection is still open": "leaves_its_request_behind",
         "a request with max_retry=1 gives up": "asks_five_times",
         "after which the worker ends the session": "session_without_end",
@@ -677,8 +677,8 @@ PROMISES: dict[str, dict[str, str]] = {
     "labs.tuning_farm.measure_remotely": {
         "without the folders": "keeps_the_folders",
         "the seconds per call, of shape (repeats,)": "returns_tvms_results",
-        'call "main" once for the output': "leaves_the_output_to_the_timer",
-        'call "main" once for the output, and time it': "reads_the_output_last",
+        'Call "main" once and read the output': "leaves_the_output_to_the_timer",
+        "read the output; then time it": "reads_the_output_last",
         "inputs: float32 arrays": "inputs_with_axes_alone",
         "the output's shape": "shaped_like_the_first_input",
         "number: calls per sample": "samples_of_20_ms",

@@ -7,8 +7,8 @@ time, on the kind of machine that will run the model:
       └──────── uploads the candidate, has it timed, reads the times ───────┘
 
 The tracker keeps a queue of free servers for each key ("cpu", "pixel-8") and hands each to one
-client at a time. A *worker* is a server and its machine. A server runs every session in a process
-of its own, which ends with the session.
+client at a time. A *worker* is a server and its machine. A *session* is a client's connection to a
+server, which runs it in a process of its own; the process ends with the session.
 All of this is TVM's RPC (remote procedure calls), the same in both TVMs. Across machines,
 `python -m tvm_practice.farm` runs it. The pieces:
 
@@ -30,12 +30,14 @@ Of MetaSchedule, `from tvm.s_tir import meta_schedule as ms`:
                                             how to time, as time_evaluator does
     ms.runner.RPCRunner(rpc_config, evaluator_config, max_workers=…, initializer=…)
     runner.pool.shutdown()                  ends the processes that send trials
+    tvm.support.popen_pool.PopenPoolExecutor(max_workers, timeout=…, initializer=…)
+                                            a pool of such processes
 
 Two questions decide whether a farm is worth it, and the lab measures both:
 
 - What happens to a trial whose worker is lost? By default it counts as failed: its candidate is
   taken for infinitely slow and is not tried again. Or the tuner waits forever.
-- How many workers pay off? More workers shorten only the part of a trial that runs on them.
+- How many workers pay off? More workers divide only the part of a trial that runs on them.
   Search and compilation stay on the tuner's machine; all share the tracker and the network.
 
 The worked example, `measure_tracker`, is the first piece of that model. Write the functions below
@@ -101,7 +103,7 @@ def request_worker(
 
     A connection of your own to host and port shows at once whether anybody listens. The socket of
     TVM's connection, `_sock`, takes a time limit, and a request with max_retry=1 gives up when it
-    expires. Close the connection in any case: the tracker would give the next free worker to a
+    expires. Close both connections in any case: the tracker would give the next free worker to a
     request whose connection is still open.
 
     Args:
@@ -132,9 +134,9 @@ def measure_remotely(
 ) -> tuple["np.ndarray", "np.ndarray"]:
     """Run a compiled function on a worker; return its output and its time there.
 
-    Upload the file (it arrives under its own name, without the folders), load it there, put the
-    inputs on the worker's processor, session.cpu(), call "main" once for the output, and time it
-    with time_evaluator, whose loop runs on the worker. A clock here would time the network too.
+    Upload the file (it arrives under its own name, without the folders), load it there, and put the
+    inputs on the worker's processor, session.cpu(). Call "main" once and read the output; then time
+    it with time_evaluator, whose loop runs on the worker. A clock here would time the network too.
 
     Args:
         session: a tvm.rpc.RPCSession.
@@ -145,7 +147,7 @@ def measure_remotely(
         repeats: samples.
 
     Returns:
-        The output, and the seconds per call, of shape (repeats,).
+        The output of that one call, and the seconds per call, of shape (repeats,).
     """
     raise NotImplementedError("session.upload, load_module, tensors on session.cpu(), then time it")
 
@@ -163,12 +165,12 @@ def rpc_runner(
 
     An RPCRunner takes an RPCConfig, whose session_timeout_sec lets the worker end a session with a
     candidate that hangs. An EvaluatorConfig says how to time. max_workers limits the trials sent
-    out at a time (default: one). Each process that sends trials calls initializer when it starts.
+    out at a time (default: one). Each process that sends a trial calls initializer when it starts.
 
     Nothing limits how long such a process waits for a free worker, or for an answer from a silent
     one. `pool`, a tvm.support.popen_pool.PopenPoolExecutor, can: shut it down and replace it with
-    another that has the same number of workers, the same initializer, and as timeout= the seconds
-    after which to give up a trial.
+    another that has `workers` processes, the same initializer, and as timeout= the seconds after
+    which to give up a trial.
 
     Args:
         host: the tracker's host.
@@ -217,8 +219,8 @@ def throughput(stages: Stages, workers: int) -> float:
     - builders compile in parallel, each candidate in `build` seconds; they are all busy until the
       last few candidates, so take batch · build / builders;
     - the workers run the trials in waves of `run` seconds, one trial per worker; a partial last
-      wave takes as long. Meanwhile the tracker and the network each serve one trial at a time: if
-      that takes longer than the waves, it counts instead.
+      wave takes as long. Meanwhile the tracker and the network each serve one trial at a time,
+      batch · request and batch · upload seconds. The longest of the three counts.
 
     Args:
         stages: times and sizes of the stages: `search`, `batch` (trials per round), `build`,

@@ -16,12 +16,12 @@ def rpc_runner(
 
     An RPCRunner takes an RPCConfig, whose session_timeout_sec lets the worker end a session with a
     candidate that hangs. An EvaluatorConfig says how to time. max_workers limits the trials sent
-    out at a time (default: one). Each process that sends trials calls initializer when it starts.
+    out at a time (default: one). Each process that sends a trial calls initializer when it starts.
 
     Nothing limits how long such a process waits for a free worker, or for an answer from a silent
     one. `pool`, a tvm.support.popen_pool.PopenPoolExecutor, can: shut it down and replace it with
-    another that has the same number of workers, the same initializer, and as timeout= the seconds
-    after which to give up a trial.
+    another that has `workers` processes, the same initializer, and as timeout= the seconds after
+    which to give up a trial.
 
     Args:
         host: the tracker's host.
