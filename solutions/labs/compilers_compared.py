@@ -47,9 +47,9 @@ def fuse_epilogue(schedule: Any, stages: Sequence[str]) -> None:
 
     The product is scheduled with `register_block` of phase 2: a tile accumulates in a local
     buffer, and a block copies it to memory. Elementwise stages follow, each reading the one
-    before: a bias, an activation. Each of them passes over the whole result again. Afterwards the
-    copying block computes them all and writes the last one's result; the product itself is never
-    in memory.
+    before: a bias, an activation. As given, each passes over the whole result again.
+    Afterwards, the copying block computes them all and writes the result of the last; the product
+    itself is never in memory.
 
     Args:
         schedule: a tvm.s_tir.Schedule, changed in place. Its tiles divide the matrices.
@@ -63,9 +63,10 @@ def fuse_epilogue(schedule: Any, stages: Sequence[str]) -> None:
 def count_lines(source: str) -> int:
     """The logical lines of Python source.
 
-    A logical line is a statement, or the head of one that has a body (def, if, for, a decorator),
-    however many lines of the file it spans; statements joined by semicolons are one. Blank lines,
-    comments and docstrings (any line that is nothing but a string) do not count.
+    A logical line is a statement, a decorator, or the head of a statement that has a body (def, if,
+    for), however many lines of the file it spans. Statements joined by semicolons are one, and so
+    are a head and a body on its last line. Blank lines, comments and docstrings (any line that is
+    nothing but a string) do not count.
 
     Args:
         source: whole statements.

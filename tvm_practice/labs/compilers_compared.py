@@ -3,14 +3,15 @@
 The same five workloads, from a matmul to attention, in numpy, PyTorch, torch.compile, JAX, ONNX
 Runtime, Triton and TVM: how much code each needs, how long until the first result, how fast it
 then runs, and for which machines it generates code. Such tables are common and seldom say where
-their figures come from; here each cell is counted or measured on this machine, and the table
-names the command behind it.
+their figures come from. Here each cell is counted or measured on this machine, and the tables name
+the commands.
 
 Compilers can do two things that a library cannot do for its caller.
 
-One pass. A softmax reads its row for the maximum, again for the sum and again for the result.
-Triton's attention and its kin read the row once and carry a state that can be merged: a summary
-of the elements so far. In a tensor expression such a state is a reduction of a tuple:
+One pass. A softmax reads its row for the maximum, again for the sum and again for the result. An
+attention kernel, such as the lab's in Triton, reads its scores once. It carries a *state*, a
+summary of the elements so far, that can be merged with others. In a tensor expression, such a state
+is a reduction of a tuple:
 
     te.comm_reducer(merge, identity)
         merge(left, right)     merges two states, each a sequence of numbers
@@ -23,9 +24,9 @@ of the elements so far. In a tensor expression such a state is a reduction of a 
 
 The worked example, `normalized`, has a state of three numbers; model `online_softmax` on it.
 
-Fusion. torch.compile and XLA, JAX's compiler, fuse a bias and an activation into the loop after a
-product without being asked, but not into the product itself, which is a library call. A schedule by
-hand can, in `fuse_epilogue`:
+Fusion. Bias and activation after a product are its *epilogue*. torch.compile and XLA, JAX's
+compiler, fuse them into one loop after the product without being asked, but not into the product
+itself, which is a library call. A schedule by hand can do that, as in `fuse_epilogue`:
 
     schedule.reverse_compute_inline(block)
                                the block's formula goes into the block that computes its input
@@ -115,9 +116,9 @@ def fuse_epilogue(schedule: Any, stages: Sequence[str]) -> None:
 
     The product is scheduled with `register_block` of phase 2: a tile accumulates in a local
     buffer, and a block copies it to memory. Elementwise stages follow, each reading the one
-    before: a bias, an activation. Each of them passes over the whole result again. Afterwards the
-    copying block computes them all and writes the last one's result; the product itself is never
-    in memory.
+    before: a bias, an activation. As given, each passes over the whole result again.
+    Afterwards, the copying block computes them all and writes the result of the last; the product
+    itself is never in memory.
 
     Args:
         schedule: a tvm.s_tir.Schedule, changed in place. Its tiles divide the matrices.
@@ -129,9 +130,10 @@ def fuse_epilogue(schedule: Any, stages: Sequence[str]) -> None:
 def count_lines(source: str) -> int:
     """The logical lines of Python source.
 
-    A logical line is a statement, or the head of one that has a body (def, if, for, a decorator),
-    however many lines of the file it spans; statements joined by semicolons are one. Blank lines,
-    comments and docstrings (any line that is nothing but a string) do not count.
+    A logical line is a statement, a decorator, or the head of a statement that has a body (def, if,
+    for), however many lines of the file it spans. Statements joined by semicolons are one, and so
+    are a head and a body on its last line. Blank lines, comments and docstrings (any line that is
+    nothing but a string) do not count.
 
     Args:
         source: whole statements.

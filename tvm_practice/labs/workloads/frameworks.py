@@ -1,4 +1,4 @@
-"""What the workloads are written in, and which of it is missing here."""
+"""The frameworks that the workloads are written in, and which are missing here."""
 
 import importlib.util
 from dataclasses import dataclass

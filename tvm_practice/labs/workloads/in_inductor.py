@@ -1,4 +1,4 @@
-"""The workloads in torch.compile: PyTorch's own functions, which Inductor makes C++ of."""
+"""The workloads in torch.compile: PyTorch's own functions, which Inductor compiles to C++."""
 
 from collections.abc import Sequence
 

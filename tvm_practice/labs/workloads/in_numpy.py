@@ -1,4 +1,4 @@
-"""The workloads in numpy. In float64 they are what all others are held to."""
+"""The workloads in numpy. In float64 they are the reference for all others."""
 
 from collections.abc import Sequence
 from typing import Any

@@ -1,4 +1,4 @@
-"""The workloads as ONNX graphs, which ONNX Runtime runs: a kernel for each operator it knows."""
+"""The workloads as ONNX graphs. ONNX Runtime runs them, with a kernel for each operator."""
 
 import tempfile
 from collections.abc import Sequence

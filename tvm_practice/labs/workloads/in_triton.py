@@ -1,7 +1,7 @@
 """The workloads in Triton: kernels over blocks of an array, for a GPU.
 
-Without a GPU Triton's interpreter runs them, block after block in numpy: right, and no measure of
-speed. TRITON_INTERPRET is read when a kernel is defined, so it is set before.
+Without a GPU, Triton's interpreter runs them in numpy, block after block: the values are right, the
+times mean nothing. TRITON_INTERPRET is read when a kernel is defined, so it is set before.
 """
 
 import os

@@ -1,6 +1,6 @@
 """The workloads in TVM, from PyTorch's own functions: imported, fused and scheduled by tvm_export.
 
-With `trials` MetaSchedule searches for schedules; without, the default rules give them.
+With `trials`, MetaSchedule searches for schedules; without, the exporter's default rules make them.
 """
 
 from collections.abc import Sequence

@@ -1,8 +1,8 @@
 """The workloads in TVM by hand: tensor expressions, and a schedule for each.
 
 Each function takes the shapes of its arguments and returns a tvm.s_tir.Schedule of a PrimFunc
-main(*arguments, result). What is tiled must divide: rows and columns by `register_tile`, what is
-reduced by the lanes of a vector register.
+main(*arguments, result). Tiles must divide: `register_tile` the rows and columns of a product, the
+lanes of a vector register the extent of a reduction.
 """
 
 from collections.abc import Callable, Sequence
@@ -115,7 +115,7 @@ def reduced(shape: Shape, value: Callable[..., Any], combine: Callable[..., Any]
 
 
 def product(a: Any, b: Any, name: str) -> Any:
-    """a · b, the columns of b that a tile reads packed."""
+    """a · b, with b packed: the columns that a tile reads lie together."""
     columns = register_tile()[1]
     (m, k), n = a.shape, b.shape[1]
     packed = te.compute(
@@ -135,7 +135,7 @@ def scheduled(tensors: list[Any]) -> Any:
 
 
 def row_by_row(tensors: list[Any], besides: Sequence[str] = ()) -> Any:
-    """All stages of a row while it is in the cache; rows in parallel, elements in vectors."""
+    """Compute all stages of a row while it is cached: rows in parallel, elements in vectors."""
     schedule = scheduled(tensors)
     *before, last = schedule.get_child_blocks(schedule.get_sblock("root"))
     row = schedule.get_loops(last)[0]
@@ -156,7 +156,7 @@ def row_by_row(tensors: list[Any], besides: Sequence[str] = ()) -> Any:
 
 
 def in_registers(schedule: Any, name: str, epilogue: Sequence[str]) -> None:
-    """A product's tile in registers, and what is done with it before it is written."""
+    """Keep a product's tile in registers, and apply the epilogue before it is written."""
     register_block(schedule, schedule.get_sblock(name), *register_tile(), 4)
     for each in epilogue:
         schedule.reverse_compute_inline(schedule.get_sblock(each))

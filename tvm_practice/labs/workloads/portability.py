@@ -1,10 +1,10 @@
-"""For which targets a framework makes code on this machine, tried out.
+"""For which targets a framework generates code on this machine, by trial.
 
     python -m tvm_practice.labs.workloads.portability tvm
     python -m tvm_practice.labs.workloads.portability triton
 
-"yes" if a kernel was compiled for it here, whether or not this machine could run it, or if, with a
-library, its kernels came with this build; the line names the output, or the missing part.
+"yes" if a kernel was compiled for the target here, whether or not this machine could run it. For a
+library, "yes" if its kernels came with this build. The line names the output or the missing part.
 """
 
 import contextlib
@@ -25,7 +25,7 @@ from tvm_practice.labs.workloads.frameworks import FRAMEWORKS, missing
 Fact = tuple[str, bool, str]
 """A target, whether code was made for it, and the output or the reason for its lack."""
 
-# LLVM's and, for GPUs, the kind of the target and what else TVM wants to know.
+# LLVM's triples; for GPUs, the kind of the target and its other options.
 _TRIPLES = {
     "x86-64": "x86_64-linux-gnu",
     "ARM 64": "aarch64-linux-gnu",
@@ -156,7 +156,7 @@ def tvm_facts() -> Iterator[Fact]:
 
 
 class _Said:
-    """What came of one target: called with the result, else the reason is kept."""
+    """The outcome for one target: called with the output; `no` keeps a reason instead."""
 
     def __init__(self, target: str):
         self.fact: Fact = (target, False, "")
@@ -190,7 +190,7 @@ FACTS: dict[str, Callable[[], Iterator[Fact]]] = {
 
 
 def family(name: str) -> str:
-    """What FACTS[name] is about: the several ways to TVM make code for the same targets."""
+    """The family that FACTS[name] describes: all ways to use TVM share their targets."""
     return FRAMEWORKS[name].label.partition(",")[0]
 
 

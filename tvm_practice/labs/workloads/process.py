@@ -17,10 +17,10 @@ _loaded: "dict[str, Loaded]" = {}
 
 
 def set_threads() -> int:
-    """Give what will be imported as many threads as TVM has; returns how many.
+    """Give every framework that will be imported as many threads as TVM has; returns how many.
 
-    TVM reads TVM_NUM_THREADS, OpenBLAS and OpenMP theirs, and XLA, which has no option for it,
-    PJRT_NPROC. PyTorch and ONNX Runtime are told where they are loaded.
+    TVM reads TVM_NUM_THREADS, OpenBLAS and OpenMP their own variables, and XLA, which has no option
+    for it, PJRT_NPROC. PyTorch and ONNX Runtime are told where they are loaded.
     """
     from tvm_practice import engines
 
@@ -31,7 +31,7 @@ def set_threads() -> int:
 
 
 def with_empty_caches(folder: str) -> None:
-    """Have torch.compile and Triton keep in `folder` what they would find in the home folder."""
+    """Have torch.compile and Triton keep their caches in `folder`, not in the home folder."""
     for name in ("TORCHINDUCTOR_CACHE_DIR", "TRITON_CACHE_DIR"):
         os.environ[name] = folder
 
@@ -92,7 +92,7 @@ def sample(workload: str) -> float:
 
 
 def busy(workload: str, seconds: float = 0.2) -> float:
-    """How many processors a workload keeps busy: processor time over time, of calls in a row."""
+    """How many processors calls in a row keep busy: processor time over elapsed time."""
     call = _loaded[workload].call
     call()
     started, used = time.perf_counter(), time.process_time()

@@ -1,4 +1,4 @@
-"""The exact result of a workload, and whether another is near enough."""
+"""The exact result of a workload, and whether another result is near enough."""
 
 import math
 from collections.abc import Sequence
