@@ -8,14 +8,15 @@ def rms_norm_gate(X: Any, Z: Any, W: Any, *, eps: float) -> Any:
     """Declare Y = W · H / sqrt(mean of H² over a row + eps), with H = X · silu(Z).
 
     Use TOPI's form, so that a converter can pass any tensors of a model: a row is the last
-    dimension, and there may be any number of others before it, at least one. Three stages:
-    "H" as in `gate`; "S", the sum of H² over each row, without the last dimension; and "Y".
+    dimension, and there may be any number of others before it, at least one. There are three
+    stages: "H" as in `gate`; "S", the sum of H² over each row, without the last dimension; and
+    "Y".
 
     Args:
         X: a te.Tensor (…, columns), float32.
         Z: a te.Tensor of the same shape.
         W: a te.Tensor (columns,): the weight of each column.
-        eps: added to the mean as it is, even if 0. Above 0, it keeps a row of zeros from a division
+        eps: added to the mean as it is, even if 0. Above 0, it saves a row of zeros from a division
             by zero.
 
     Returns:
@@ -44,13 +45,14 @@ def schedule_rms_norm_gate(func: Any, *, lanes: int) -> Any:
       into `lanes` sums, side by side in a vector register: sum s takes the elements s, s + lanes, …
       of the row. S adds them up in a serial loop. The loop over the lanes is innermost and
       vectorized. compute_at recreates the loops in the order of the block's iterators, so reorder
-      them after it.
+      them after it; it drops loops of one iteration unless preserve_unit_loops=True.
     - A separate statement before the adding loop sets each sum to zero: decompose_reduction, last,
       for both sums.
 
     Args:
         func: the PrimFunc of X, Z, W and Y that te.create_prim_func makes from `rms_norm_gate`.
-        lanes: elements in a vector register; they divide the columns. A row may be one vector.
+        lanes: elements in a vector register; they divide the columns. A row may be one vector, and
+            a vector one element.
 
     Returns:
         The tvm.s_tir.Schedule.
@@ -87,13 +89,13 @@ def convert_relax(kernel: Callable[[tuple[int, ...], float], Any]) -> dict[str, 
     module and calls to its main.
 
     The kernel is already scheduled. Say so with two attributes of the PrimFunc: "op_pattern" 8
-    (opaque) keeps FuseOps from merging it with its neighbours, and "tirx.is_scheduled" keeps rules
-    for default schedules away. Remove a third: the kernel has the "global_symbol" main, a name that
-    belongs to the model's own main.
+    (opaque) keeps FuseOps from merging it with its neighbours, and "tirx.is_scheduled" True keeps
+    rules for default schedules away. Remove a third: the kernel has the "global_symbol" main, a
+    name that belongs to the model's own main.
 
     Args:
-        kernel: takes the shape of x and eps, returns a scheduled PrimFunc of x, z, weight and
-            the result, as a Schedule has it.
+        kernel: takes the shape of x, a tuple of int, and eps; returns a scheduled PrimFunc of x, z,
+            weight and the result, as a Schedule has it.
 
     Returns:
         {"rms_norm_gate.default": the converter}: the operator's name in an exported program.
@@ -196,11 +198,11 @@ def convert_relay(
 
     Call the three steps above, or write it in one piece.
 
-    A Relay operator is a name in a registry with attributes: three inputs; a type relation, a
-    function of the inputs' types and the call's attributes that returns the result's type; the
-    pattern OPAQUE, so that it is not fused with its neighbours; and a strategy, which gives
-    relay.build a compute function and a schedule function. The call carries eps in its attributes,
-    a "DictAttrs".
+    A Relay operator is a name in a registry, with attributes. This one has three inputs; a type
+    relation, a function of the inputs' types and the call's attributes that returns the result's
+    type; the pattern OPAQUE, so that it is not fused with its neighbours; and a strategy, which
+    gives relay.build a compute function and a schedule function. The call carries eps in its
+    attributes, a "DictAttrs".
 
     Args:
         name: the Relay operator's name, such as "practice.rms_norm_gate". A process can register a
@@ -221,7 +223,7 @@ def extern_matmul(A: Any, B: Any, name: str) -> Any:
     """Declare C = A · B, computed by numpy where the kernel runs.
 
     Register a function (a, b, c) with TVM under `name` (replacing any function of that name): it
-    writes the product of a and b to c and copies none of them. Compiled code passes it bare
+    writes the product of a and b to c and copies none of the three. Compiled code passes it bare
     DLTensors, on which numpy.from_dlpack crashes; `view` of tvm_practice.labs.blas_backend wraps
     the memory of one in an array.
 

@@ -7,8 +7,8 @@ the current TVM of this process:
     relax.ext.tvm_practice     the code generator that `relax.transform.RunCodegen` calls for the
                                functions of the backend "tvm_practice"
 
-Why numpy's BLAS: it is on every machine that runs the course, and the wheel of current TVM is
-built without one (no `tvm.contrib.cblas`).
+numpy's BLAS is on every machine that runs the course, and the wheel of current TVM is built without
+one (no `tvm.contrib.cblas`).
 """
 
 import ctypes
@@ -65,7 +65,7 @@ def generate(
     Each module has one function, named as the given one's "global_symbol", which takes its
     parameters and then the output, and passes them on to `LINEAR` in the order of its arguments.
     TVM itself compiles it, from a PrimFunc: such a module both runs as it is and can be saved
-    with the executable. A module of C source can be saved but not run, one that was loaded from
+    with the executable. A module of C source can be saved but not run; one that was loaded from
     a shared library can be run but not saved.
 
     Args:

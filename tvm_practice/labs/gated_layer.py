@@ -2,7 +2,7 @@
 
     y = weight * h / sqrt(mean(h²) + eps)        h = x * silu(z),  silu(z) = z / (1 + exp(-z))
 
-It is the gated RMS normalization at the end of each of Mamba-2's layers (Dao and Gu, 2024,
+It is the gated RMS normalization at the end of each layer of Mamba-2 (Dao and Gu, 2024,
 https://arxiv.org/abs/2405.21060). In PyTorch it is eight operators, six of which pass a whole
 tensor through memory; libraries have a kernel of their own for it.
 """
@@ -36,7 +36,7 @@ def _shape_of_result(
 class GatedLayer(nn.Module):
     """A residual layer with Mamba-2's two projections and its norm, without the state space.
 
-    (…, width) to (…, width), by way of x and z of (…, inner).
+    It maps (…, width) to (…, width); x and z in between are (…, inner).
     """
 
     def __init__(self, width: int, inner: int):
