@@ -53,7 +53,7 @@ def quantize(
     """Replace each number by the nearest integer q, which stands for (q - zero_point) * scale.
 
     Divide first, then round, halves to even; add the zero point; and saturate: a result past the
-    least or largest integer of so many bits becomes that integer; it does not wrap around.
+    least or largest integer of `bits` bits becomes that integer; it does not wrap around.
 
     Args:
         x: float32, of rank 1 or more.
@@ -98,7 +98,7 @@ def fold_zero_point(
 ) -> np.ndarray:
     """Compute the int32 that is added to each column of an integer product.
 
-    Real inputs are (x - zero_point) * x_scale, real weights w * w_scale, so a column j of the real
+    Real inputs are (x - zero_point) * x_scale, real weights w * w_scale. So column j of the real
     product is scale[j] * sum over k of (x - zero_point) * w, with scale = x_scale * w_scale. The
     instruction multiplies x as it is. The zero point's part of the sum does not depend on x:
     subtract it from the bias, which is first brought into units of scale and rounded.
@@ -140,7 +140,7 @@ def pack_weights(weight: np.ndarray, *, group: int) -> np.ndarray:
 def schedule_vnni(schedule: Any, block: Any, *, rows: int, intrinsic: str) -> None:
     """Schedule an integer product onto an instruction for 16 columns and 4 steps of k.
 
-    The product is that of `tvm_practice.labs.integer_products.declare`. Its loops become
+    `tvm_practice.labs.integer_products.declare` declares the product. Its loops become
     i_outer, j_outer, k_outer, i_inner, j_inner, k_inner; i_outer and j_outer are fused and
     parallel, i_inner is unrolled, so that `rows` vectors of sums stay in registers. The sums are
     set to zero before k_outer, by a statement of its own whose columns are vectorized: the
@@ -151,7 +151,7 @@ def schedule_vnni(schedule: Any, block: Any, *, rows: int, intrinsic: str) -> No
         schedule: a tvm.s_tir.Schedule of the product, changed in place.
         block: the product's block; its loops are i, j and k.
         rows: the extent of i_inner; divides the rows of the product.
-        intrinsic: the name of a registered intrinsic that `declare`'s description fits.
+        intrinsic: the name of a registered intrinsic whose description fits j_inner and k_inner.
     """
     i, j, k = schedule.get_loops(block)
     i_outer, i_inner = schedule.split(i, [None, rows])
@@ -168,9 +168,9 @@ def schedule_vnni(schedule: Any, block: Any, *, rows: int, intrinsic: str) -> No
 def requantized(C: Any, bias: Any, multiplier: Any, zero_point: int) -> Any:
     """Declare the epilogue Y = saturated(round((C + bias[j]) * multiplier[j]) + zero_point).
 
-    C + bias is added as int32, where it is exact; the product is in float32 and rounds to the
-    nearest integer, halves to even. Saturation turns values below 0 into 0 and values above 255
-    into 255. With zero_point 0 it is a ReLU at no cost.
+    C + bias is added as int32, where it is exact. The product is in float32, and round rounds to
+    the nearest integer, halves to even. Saturation turns values below 0 into 0 and values above
+    255 into 255. With zero_point 0 it is a ReLU at no cost.
 
     Args:
         C: a te.Tensor (rows, columns), int32: the integer product.
@@ -226,8 +226,8 @@ def amx_product(rows: int, k: int) -> Any:  # a tvm.tirx.PrimFunc
 
     Returns:
         A PrimFunc of four buffers: the configuration (64,), uint8; A (rows, k), bfloat16;
-        B (k / 2, 32), bfloat16, row p of which has element 2 * p of each column beside
-        2 * p + 1, as panel 0 of `pack_weights` with groups of 2; and C (rows, 16), float32.
+        B (k / 2, 32), bfloat16, whose row p has elements 2 * p and 2 * p + 1 of each column side
+        by side, as panel 0 of `pack_weights` with groups of 2; and C (rows, 16), float32.
     """
     from tvm.script import tirx as T
 

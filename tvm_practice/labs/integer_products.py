@@ -1,8 +1,8 @@
 """Products uint8 × int8 with int32 sums: the expression, and the instruction as an intrinsic.
 
 A tensor intrinsic is two PrimFuncs of the same buffers. The *description* has loops: `tensorize`
-compares it with the loops that it is to replace, and refuses if they compute something else. The
-*implementation* is put in their place, and TVM takes on trust that it does the same.
+compares it with the loops to be replaced, and refuses them if they compute something else. The
+*implementation* is put in their place; TVM trusts that it computes the same.
 
 TVM 0.27 has an intrinsic of this description, "dot_16x4_vnni". Its LLVM refuses the call, because
 LLVM 22 declares the instruction's operands as 64 bytes and no longer as 16 words.

@@ -8,7 +8,7 @@ instructions:
     quantize      real numbers to integers, with a scale and a zero point
     pack          weights in the order in which an instruction reads them
     tensorize     loops into an instruction for 64 products of bytes (VNNI)
-    requantize    int32 sums back to bytes: the epilogue
+    requantize    int32 sums back to bytes: the epilogue, the step after the product
     tiles         registers that hold a matrix (AMX), 8192 products of bfloat16 per instruction
 
 Your processor need not have these instructions. The checks read the loops and the calls, and run
@@ -22,7 +22,9 @@ The pieces:
                                             sets the sums to zero before this loop, in a block that
                                             it returns
     schedule.tensorize(loop, name)          replaces the loops from this one inwards by an
-                                            intrinsic; see tvm_practice/labs/integer_products.py
+                                            *intrinsic*: a description in loops, which must fit
+                                            yours, and the instruction that is put in their place;
+                                            see tvm_practice/labs/integer_products.py
     te.round(x), te.min(x, y), te.max(x, y), x.astype("uint8"), te.const(255, "float32")
     from tvm.script import tirx as T        for functions that are written as loops in Python:
         @T.prim_func(s_tir=True)            Python's text becomes a PrimFunc
@@ -32,8 +34,8 @@ The pieces:
         T.call_llvm_intrin("int32", "llvm.x86.tilezero", T.uint8(0))
                                             an instruction by LLVM's name; tile numbers are T.uint8
         T.address_of(A[i, j])               a pointer to an element
-        T.int64(128)                        a number of that type; T is tirx, so the names in full
-                                            are tirx.int64 and tirx.uint8
+        T.int64(128)                        a number of that type (T is tirx, so the full names are
+                                            tirx.int64 and tirx.uint8)
     The instructions for tiles, and their arguments:
         ldtilecfg(pointer)                  reads 64 bytes of configuration, sets all tiles to zero
         tilezero(tile)
@@ -115,7 +117,7 @@ def quantize(
     """Replace each number by the nearest integer q, which stands for (q - zero_point) * scale.
 
     Divide first, then round, halves to even; add the zero point; and saturate: a result past the
-    least or largest integer of so many bits becomes that integer; it does not wrap around.
+    least or largest integer of `bits` bits becomes that integer; it does not wrap around.
 
     Args:
         x: float32, of rank 1 or more.
@@ -153,7 +155,7 @@ def fold_zero_point(
 ) -> np.ndarray:
     """Compute the int32 that is added to each column of an integer product.
 
-    Real inputs are (x - zero_point) * x_scale, real weights w * w_scale, so a column j of the real
+    Real inputs are (x - zero_point) * x_scale, real weights w * w_scale. So column j of the real
     product is scale[j] * sum over k of (x - zero_point) * w, with scale = x_scale * w_scale. The
     instruction multiplies x as it is. The zero point's part of the sum does not depend on x:
     subtract it from the bias, which is first brought into units of scale and rounded.
@@ -190,7 +192,7 @@ def pack_weights(weight: np.ndarray, *, group: int) -> np.ndarray:
 def schedule_vnni(schedule: Any, block: Any, *, rows: int, intrinsic: str) -> None:
     """Schedule an integer product onto an instruction for 16 columns and 4 steps of k.
 
-    The product is that of `tvm_practice.labs.integer_products.declare`. Its loops become
+    `tvm_practice.labs.integer_products.declare` declares the product. Its loops become
     i_outer, j_outer, k_outer, i_inner, j_inner, k_inner; i_outer and j_outer are fused and
     parallel, i_inner is unrolled, so that `rows` vectors of sums stay in registers. The sums are
     set to zero before k_outer, by a statement of its own whose columns are vectorized: the
@@ -201,7 +203,7 @@ def schedule_vnni(schedule: Any, block: Any, *, rows: int, intrinsic: str) -> No
         schedule: a tvm.s_tir.Schedule of the product, changed in place.
         block: the product's block; its loops are i, j and k.
         rows: the extent of i_inner; divides the rows of the product.
-        intrinsic: the name of a registered intrinsic that `declare`'s description fits.
+        intrinsic: the name of a registered intrinsic whose description fits j_inner and k_inner.
     """
     raise NotImplementedError("split, reorder, decompose_reduction, tensorize")
 
@@ -209,9 +211,9 @@ def schedule_vnni(schedule: Any, block: Any, *, rows: int, intrinsic: str) -> No
 def requantized(C: Any, bias: Any, multiplier: Any, zero_point: int) -> Any:
     """Declare the epilogue Y = saturated(round((C + bias[j]) * multiplier[j]) + zero_point).
 
-    C + bias is added as int32, where it is exact; the product is in float32 and rounds to the
-    nearest integer, halves to even. Saturation turns values below 0 into 0 and values above 255
-    into 255. With zero_point 0 it is a ReLU at no cost.
+    C + bias is added as int32, where it is exact. The product is in float32, and round rounds to
+    the nearest integer, halves to even. Saturation turns values below 0 into 0 and values above
+    255 into 255. With zero_point 0 it is a ReLU at no cost.
 
     Args:
         C: a te.Tensor (rows, columns), int32: the integer product.
@@ -254,8 +256,8 @@ def amx_product(rows: int, k: int) -> Any:  # a tvm.tirx.PrimFunc
 
     Returns:
         A PrimFunc of four buffers: the configuration (64,), uint8; A (rows, k), bfloat16;
-        B (k / 2, 32), bfloat16, row p of which has element 2 * p of each column beside
-        2 * p + 1, as panel 0 of `pack_weights` with groups of 2; and C (rows, 16), float32.
+        B (k / 2, 32), bfloat16, whose row p has elements 2 * p and 2 * p + 1 of each column side
+        by side, as panel 0 of `pack_weights` with groups of 2; and C (rows, 16), float32.
     """
     raise NotImplementedError("a T.prim_func of tile instructions")
 

@@ -2,7 +2,7 @@
 
 `run_simulated` replaces a kernel's calls of LLVM's tile intrinsics by calls of `Tiles`, compiles
 the rest for this machine and runs it. `Tiles` refuses what the processor would: a tile that is not
-configured, shapes that do not fit, and also memory outside of the arrays.
+configured, shapes that do not fit. It also refuses memory outside the arrays.
 """
 
 import ctypes
@@ -16,16 +16,16 @@ NAME = "tvm_practice.tiles"
 
 
 class TileFault(ValueError):
-    """What a processor would refuse, or would not do right."""
+    """A use of tiles that a processor would refuse or get wrong."""
 
 
 class Tiles:
     """Eight tile registers, each of at most 16 rows of 64 bytes.
 
     Attributes:
-        calls: the instructions that ran, by their names, in order.
+        calls: the names of the instructions that ran, in order.
         products: the tile numbers of products, each combination once.
-        fault: the first that was refused; TVM passes on its text alone.
+        fault: the first refusal; TVM passes on its text alone.
     """
 
     def __init__(self, arrays: Sequence[np.ndarray]):
@@ -115,12 +115,12 @@ class Tiles:
 
 
 def _address(pointer: Any) -> int:
-    """Of a ctypes.c_void_p, or a number."""
+    """The address in a ctypes.c_void_p, or a number as it is."""
     return int(getattr(pointer, "value", pointer) or 0)
 
 
 def _widened(tile: np.ndarray) -> np.ndarray:
-    """Its bfloat16 elements as float32."""
+    """The bfloat16 elements of a tile as float32."""
     return (tile.view("uint16").astype("uint32") << 16).view("float32")
 
 
@@ -128,11 +128,11 @@ def run_simulated(func: Any, arrays: Sequence[np.ndarray]) -> Tiles:
     """Run a PrimFunc that uses tiles on arrays, in place.
 
     Args:
-        func: its buffers are of the arrays' shapes and types; bfloat16 is uint16 in the arrays.
-        arrays: contiguous.
+        func: the PrimFunc. Its buffers have the shapes and types of the arrays.
+        arrays: contiguous; bfloat16 is uint16 in them.
 
     Returns:
-        The tiles, as it left them.
+        The tiles, as the PrimFunc left them.
 
     Raises:
         TileFault: the processor would have refused an instruction.
@@ -152,7 +152,7 @@ def run_simulated(func: Any, arrays: Sequence[np.ndarray]) -> Tiles:
 
 
 def run_on_tiles(func: Any, arrays: Sequence[np.ndarray]) -> None:
-    """Run it on the tile registers of this machine's processor; `allowed` must have said yes."""
+    """Run a PrimFunc on the tile registers of this processor; `allowed` must have returned True."""
     import tvm
 
     kernel = _compiled(func, {"kind": "llvm", "mcpu": "sapphirerapids"})
@@ -182,14 +182,14 @@ def instructions_of(func: Any) -> list[str]:
 
 
 def assembly(func: Any, *, mcpu: str = "sapphirerapids") -> str:
-    """The assembly of a PrimFunc for such a processor, which this machine need not have."""
+    """The assembly of a PrimFunc for the processor `mcpu`, which this machine need not have."""
     target = {"kind": "llvm", "mtriple": "x86_64-linux-gnu", "mcpu": mcpu}
     text: str = _compiled(func, target).mod.inspect_source("asm")
     return text
 
 
 def _call(kernel: Any, shared: Sequence[Any], arrays: Sequence[np.ndarray], func: Any) -> None:
-    """Call with the buffers' own types, and copy what was written to the arrays."""
+    """Call the kernel with tensors of the buffers' types, and copy what it wrote to the arrays."""
     kernel["main"](
         *(
             each._create_view(tuple(each.shape), str(param.dtype))
