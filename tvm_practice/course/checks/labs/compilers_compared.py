@@ -484,8 +484,8 @@ _PIECES: tuple[tuple[str, int, str], ...] = (
     hints=(
         "Python's own tokenizer knows where a statement ends: a token of type NEWLINE is the end "
         "of a logical line, NL a line break that ends none. Both are in the module tokenize.",
-        "tokenize.generate_tokens(io.StringIO(source).readline) gives the tokens. Of a logical "
-        "line note whether anything else than strings came, leaving out COMMENT, NL, INDENT and "
+        "tokenize.generate_tokens(io.StringIO(source).readline) gives the tokens. For each logical "
+        "line, note whether anything other than strings came, leaving out COMMENT, NL, INDENT and "
         "DEDENT.",
         "only_strings = True; for each token: at NEWLINE add one unless only_strings, and set it "
         "again; any token but those four and STRING makes it False.",
