@@ -88,8 +88,8 @@ def _show_one_pass(steps: Steps) -> None:
     naive = (x * x).mean(1) - x.mean(1) ** 2
     loss = np.abs(naive / wide.var(1) - 1).max()
     print(
-        f"\nnormalized({rows}, {columns}), values near 1000: off by {error:.1e}. The variance as\n"
-        f"mean of squares less square of mean, one pass too, would be off by {loss:.0%}."
+        f"\nnormalized({rows}, {columns}), values near 1000: off by {error:.1e}. As the mean of\n"
+        f"squares minus the squared mean, also one pass, the variance would be off by {loss:.0%}."
     )
     expression = steps.attempt("online_softmax", rows, columns)
     if expression is None:
