@@ -67,10 +67,11 @@ def normalized(rows: int, columns: int) -> list[Any]:
     def merge(left: Any, right: Any) -> Any:
         count = left[0] + right[0]
         distance = right[1] - left[1]
+        share = right[0] / te.max(count, 1)  # 0 / 1 where both states are empty
         return (
             count,
-            left[1] + distance * right[0] / count,
-            left[2] + right[2] + distance * distance * left[0] * right[0] / count,
+            left[1] + distance * share,
+            left[2] + right[2] + distance * distance * left[0] * share,
         )
 
     def nothing(*types: str) -> Any:

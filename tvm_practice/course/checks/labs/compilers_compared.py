@@ -448,6 +448,7 @@ _PIECES: tuple[tuple[str, int, str], ...] = (
     ("'a, b'.split(', ')\n", 1, "a call that begins with a string"),
     ("'%s' % name\n", 1, "an expression that begins with a string"),
     ("a = 1; b = 2; c()\n", 1, "statements joined by semicolons"),
+    ("for x in y: a(x); b(x)\n", 1, "a head with its body on the same line"),
     ("()\n", 1, "a statement that is an empty tuple"),
     ("...\n", 1, "a statement that is an ellipsis"),
     ("-1\n", 1, "a statement that is a number and its sign"),
