@@ -84,7 +84,7 @@ class Steps:
         used = ", ".join(self.returned)
         marker = phase_named(self.phase).marker
         self._console.print(
-            f"This lane cannot go on. It uses {used}; grade them: pytest -m {marker}",
+            f"The run on this engine stops here. It used {used}; grade them: pytest -m {marker}",
             highlight=False,
         )
 

@@ -62,8 +62,8 @@ def _lost_bound() -> dict[str, float]:
         f"{_ROWS} rows in parts of {_PART}, each in tiles of {_TILE} rows: the last tile of a part "
         f"has {_PART % _TILE} rows. reverse_compute_at drops that bound, and the write-back copies "
         "a row that belongs to the next part. In order, the next part overwrites it: largest "
-        f"difference {found['in_order']:.3g}. With the parts in another order, as threads may run "
-        f"them, the wrong row stays: {found['parts_reordered']:.3g}."
+        f"difference {found['in_order']:.3g}. In another order, which threads may take, the "
+        f"wrong row stays: {found['parts_reordered']:.3g}."
     )
     return found
 

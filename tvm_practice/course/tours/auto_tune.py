@@ -138,8 +138,8 @@ def _show_random_search(steps: Steps, size: int, trials: int) -> None:
         best = milliseconds if best is None else min(best, milliseconds)
         print(f"  tile {tile_m:>2} x {tile_n:<3}  {milliseconds:8.2f} ms   best {best:8.2f} ms")
     say(
-        "The same sums in another order, and the times differ this much. A tuner does this with "
-        "more numbers than two, in worker processes, and learns as it goes."
+        "Only the order of the operations differs, yet the times differ this much. A real tuner "
+        "varies more than two numbers, measures in worker processes, and learns from the results."
     )
 
 
@@ -216,7 +216,7 @@ def _tune_with_autotvm(tuning: _Tuning) -> None:
     from tvm_practice.tvm_export.tuners import prediction
 
     target, sizes = host_target(), (tuning.size,) * 3
-    print("\nAutoTVM: you write the template, it picks the values of the knobs.")
+    print("\nAutoTVM: you write a template with open numbers (knobs); it picks their values.")
     with target, autotvm.task.ApplyConfig(autotvm.task.ConfigSpace()):
         template = tuning.steps.attempt("matmul_template", *sizes)
     task = None
@@ -225,7 +225,7 @@ def _tune_with_autotvm(tuning: _Tuning) -> None:
             own = tuning.steps.function("matmul_template")
             task = autotvm_tuner.make_task(own, sizes, target)
     if task is None:  # the tuner can be tried before the template is written
-        print("On the reference template, until yours works.")
+        print("It tunes the reference template until yours works.")
         task = autotvm_tuner.make_task(reference_template, sizes, target)
     knobs = [f"{name} ({len(knob)})" for name, knob in task.config_space.space_map.items()]
     print(f"{len(task.config_space)} configurations of {', '.join(knobs)}")
@@ -248,7 +248,7 @@ def _tune_with_ansor(tuning: _Tuning) -> None:
     from tvm_practice.engines import host_target
     from tvm_practice.tvm_export.tuners import ansor, prediction
 
-    print("\nAnsor: no template; sketches are derived from the expression.")
+    print("\nAnsor: no template; it derives sketches (loop nests without numbers) itself.")
     task = ansor.make_task(earlier("te_basics.matmul"), (tuning.size,) * 3, host_target())
     log = tuning.folder / "ansor.json"
     started = time.time()

@@ -84,9 +84,9 @@ def _in_c(module: Any, product: "Product", number: int) -> Run:
 
 def _print_rows(rows: Sequence[Mapping[str, Any]], threads: int) -> None:
     say(
-        f"\nThe tiled product on 1 thread and on {threads}, each tile of {_TILE} x {_TILE} a task. "
-        "The times are medians of calls of one and then of the other. The ratio is parallel over "
-        "serial, taken in turns: below 1 the threads pay."
+        f"\nThe tiled product on 1 thread and on {threads}; each tile of {_TILE} x {_TILE} is a "
+        "task. The times are medians, measured one variant after the other. The ratio, parallel "
+        "over serial, is measured in turns; below 1, the threads pay."
     )
     table = number_table("size", "tasks", "serial µs", "parallel µs", "ratio", "95% interval")
     table.columns[0].justify = "right"
@@ -124,13 +124,14 @@ def _explain(rows: Sequence[Mapping[str, Any]], threads: int) -> None:
     row = next((row for row in rows if row["tasks"] >= threads), rows[-1])
     shared, seen = row["serial_ms"] * 1e3 / threads, row["parallel_ms"] * 1e3
     if threads == 1:
-        print("There is one thread here, and nobody to share with.")
+        print("There is only one thread here, so no work can be shared.")
     elif seen > shared:
         say(
-            f"Why: at {row['size']} the work, shared out, would take {cell(shared)} µs, but "
-            f"parallel takes {cell(seen)} µs. The {cell(seen - shared, 2)} µs between them go "
-            "into handing out tasks and waiting for the last. That hardly grows with the size, "
-            "while the work grows with its cube. One tile is one task, with nothing to share."
+            f"Why: at {row['size']}, the work divided by the threads would take {cell(shared)} µs, "
+            f"but parallel takes {cell(seen)} µs. The difference of {cell(seen - shared, 2)} µs "
+            "goes into handing out tasks and waiting for the last one. It hardly grows with the "
+            "size, while the work grows with its cube. A product of one tile is a single task: "
+            "there is nothing to share."
         )
 
 
@@ -148,7 +149,7 @@ def _after_a_pause(analysis: Analysis, run: Run) -> float:
 def _explain_pause(size: int, awake: float, asleep: float, threads: int) -> None:
     if threads > 1 and asleep > 1.1 * awake:
         say(
-            f"The threads were awake here. When they sleep, after a pause, a call at {size} takes "
-            f"{cell(asleep * 1e3)} µs instead of {cell(awake * 1e3)}: called now and then, "
-            "parallel pays later."
+            "In these measurements the threads were awake. After a pause they sleep, and a call at "
+            f"{size} takes {cell(asleep * 1e3)} µs instead of {cell(awake * 1e3)}: if calls are "
+            "rare, parallel pays from a larger size on."
         )

@@ -27,5 +27,7 @@ def lane(steps: Steps, *, quick: bool) -> dict[str, Any]:
         before = hunt.symptom(*reversed(hunt.suspected(hunt.example)))
         after = hunt.symptom(schedule, tensors)
         counts[name] = {"before": before, "after": after}
-        print(f"{name}: your cause is {answer}; {before} before your repair, {after} after it")
+        print(
+            f"{name}: your cause is {answer}; symptom count {before} before, {after} after repair"
+        )
     return counts

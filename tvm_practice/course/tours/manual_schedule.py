@@ -216,8 +216,8 @@ class _Matmuls:
         from tvm_practice.measure import compare_interleaved
 
         print(
-            f"\nAll of them in turns, on {engines.thread_count()} threads. ms is the median, "
-            "`x naive` says how\nmany times as fast as naive, with its 95% interval."
+            f"\nAll schedules, timed in turns on {engines.thread_count()} threads. "
+            "ms is the median, x naive\nhow many times as fast as naive, with the 95% interval."
         )
         comparison = compare_interleaved(
             self.runs, baseline="naive", rounds=10, warmup=1, time_limit=seconds
@@ -268,10 +268,10 @@ def _add_in_tiles(matmuls: _Matmuls) -> None:
         rows,
         columns,
         what=f"tiles of {rows}x{columns}; all of k for one tile, then the next.",
-        why=f"each float of B that is loaded is used by {rows} rows while it is near",
+        why=f"each float of B, once loaded, is used for {rows} rows while it is still in a cache",
     )
     if "tile" not in matmuls.runs:
-        say("\nThe next steps stand on the reference tile, until yours is right.")
+        say("\nThe next steps build on the reference tile until yours is right.")
     matmuls.change(
         "vectorize",
         *_tiled(matmuls),
@@ -314,8 +314,8 @@ def _add_in_registers(matmuls: _Matmuls) -> None:
         rows,
         columns,
         4,
-        what="a tile adds up in registers; 8 rows of tiles make a task.",
-        why="the tile of C goes to memory once, not once for every k",
+        what="a tile's sums stay in registers; 8 rows of tiles make a parallel task.",
+        why="a tile of C is written to memory once, not at every step of k",
     )
 
 
@@ -328,7 +328,7 @@ def _add_packed(matmuls: _Matmuls) -> None:
             "packed_matmul",
             packed,
             f"tiles of {blocking['rows']}x{blocking['columns']}; copies are read in order of use.",
-            "no strides: each cache line and page that is fetched is used up",
+            "the copies are read without strides, so each fetched line and page is used up",
         )
 
 
@@ -396,9 +396,10 @@ def _on_a_convolution() -> dict[str, Any]:
     comparison, error = beside_torch(128, 28, 28, 128, 1, seconds=1)
     ratio = comparison.ratio["packed"]
     say(
-        "\nA schedule is data: the reference packed_matmul's is replayed on a convolution of "
-        "128x28x28 by 128 filters of 3x3 (tvm_practice/course/tours/convolution.py). Its time over "
-        f"torch's: {ratio}; largest difference from torch {error:.1e}."
+        "\nA schedule is data: the one that the reference packed_matmul makes is replayed on a "
+        "convolution of a 128x28x28 image with 128 filters of 3x3 "
+        f"(tvm_practice/course/tours/convolution.py). Its time over torch's: {ratio}; largest "
+        f"difference from torch {error:.1e}."
     )
     return {"max_error": error, **comparison.to_dict()}
 
@@ -410,8 +411,8 @@ def _scan_tiles(matmuls: _Matmuls) -> dict[str, Any]:
 
     here = engines.host()
     print(
-        f"\nOther tiles of packed_matmul. A register holds {here.vector_lanes} floats: a tile "
-        f"adds up in\nrows x columns / {here.vector_lanes} registers, of which there are "
+        f"\nOther tiles of packed_matmul. A register holds {here.vector_lanes} floats, so the "
+        f"sums\nof a tile need rows x columns / {here.vector_lanes} registers; this processor has "
         f"{here.vector_registers}."
     )
     built = {

@@ -23,7 +23,7 @@ def lane(steps: Steps, *, quick: bool) -> dict[str, Any]:
         difference = first_difference(puzzle.picture(schedule), puzzle.wanted(EXAMPLE))
         if difference is None:
             solved.append(name)
-            print("yours makes these loops")
+            print("Your function makes these loops.")
         else:
             steps.fail(name, difference)
     return {"solved": solved}

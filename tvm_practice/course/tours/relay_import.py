@@ -96,7 +96,8 @@ def _compile_classic(
     moves = sum("layout_transform" in kernel for kernel in kernels)
     say(
         f"Built: {len(kernels)} kernel launches, {moves} of them only to change the data's layout. "
-        "The kernels have TOPI's x86 schedules at their default settings; phase 5 tunes them."
+        "The kernels have the x86 schedules of TOPI, TVM's library of schedules, at their default "
+        "settings; a tuner (phase 5) can search for better ones."
     )
     return figures, RelayRunner(lib)
 
@@ -116,7 +117,7 @@ def _compile_current(
     left = graph(steps.chapter.folded(mod)).operators.total()
     say(
         f"Worked example: two passes leave {left} of {figures['imported']} operators. The others "
-        "read constants only, and are computed now."
+        "read only constants: they are computed once, at compile time."
     )
     optimized = steps.attempt("optimize_relax", mod)
     if optimized is not None:
@@ -181,8 +182,8 @@ def _explain_change(before: "Graph", after: "Graph", kernels: "Graph") -> None:
     folded = len(before.constant_calls) - len(after.constant_calls)
     if folded > 0:
         say(
-            f"{folded} of the imported operators read only constants (a weight's transpose): "
-            "computed now, not at every run."
+            f"{folded} of the imported operators read only constants (a weight's transpose, "
+            "for example): they are computed once, at compile time, not in every run."
         )
     normalizations = [key for key in before.operators if key.endswith("batch_norm")]
     if normalizations and not any(key in after.operators for key in normalizations):

@@ -19,8 +19,8 @@ _SIZES_CLASSIC = ((128, 512), (256,))
 _BREAK_EVEN_SIZES = ((16, 32, 48, 64, 96, 128, 256, 512), (32, 64, 256))
 _POWER_OF_TWO = (480, 512, 544)
 _TILE = 32  # what compile_variants takes if nothing is said
-_ROUNDS_DRAWN = (3, 6, 7, 30)  # per interval, of which so many are drawn:
-_INTERVALS = 500
+_ROUNDS_DRAWN = (3, 6, 7, 30)  # per interval
+_INTERVALS = 500  # drawn for each number of rounds
 
 
 def lane(steps: Steps, *, quick: bool) -> dict[str, Any]:
@@ -103,9 +103,9 @@ def _show_spinning(analysis: Analysis) -> dict[str, float]:
             samples.append(analysis.first_calls(by_torch, 2)[1])
     medians = {when: median(samples) for when, samples in taken.items()}
     say(
-        f"Thread pools: torch's product at {size}, the second call after one of TVM's, takes "
+        f"Thread pools: torch's product at {size}, the second call after TVM's, takes "
         + ", ".join(f"{cell(each)} ms {when}" for when, each in medians.items())
-        + "."
+        + ", which waits until TVM's threads sleep."
     )
     if medians["at once"] > 2 * medians["after quiesce()"]:
         say("TVM's threads still spun, on the cores that torch's threads need.")
@@ -118,11 +118,11 @@ def _show_coverage() -> dict[str, float]:
 
     shares = {str(rounds): coverage(rounds, _INTERVALS) for rounds in _ROUNDS_DRAWN}
     say(
-        f"\nIntervals: of {_INTERVALS} bootstraps at 95%, of drawn ratios whose median is known, "
-        "those of "
-        + ", of ".join(f"{rounds} rounds hold it in {each:.0%}" for rounds, each in shares.items())
-        + ". So an interval is narrower than 95% says, most of all one of few rounds; of fewer "
-        f"than {MIN_ROUNDS}, this project says too few rounds."
+        f"\nIntervals: ratios with a known median are drawn {_INTERVALS} times, and each time a "
+        "95% bootstrap interval is computed. The share of the intervals that contain the median: "
+        + ", ".join(f"{each:.0%} with {rounds} rounds" for rounds, each in shares.items())
+        + ". So a 95% interval is narrower than its name says, most of all with few rounds. With "
+        f"fewer than {MIN_ROUNDS}, this project reports `too few rounds` instead."
     )
     return shares
 
@@ -147,10 +147,11 @@ def _packed_run(size: int) -> Run:
 def _beside_torch(analysis: Analysis, sizes: tuple[int, ...], threads: int) -> dict[str, Any]:
     """Print a table for each size; their figures, by size."""
     say(
-        f"\nThe schedules, numpy and torch on {threads} threads (numpy's BLAS starts as many as it "
-        "likes). ms is the median of calls one after the other. The ratio is time over torch's "
-        "time, taken in turns: 1 is as fast, 2 takes twice as long. Undecided means that its 95% "
-        "interval holds 1: no significant difference. A call of more than a second has no ratio."
+        f"\nThe schedules, numpy and torch on {threads} threads (numpy's library for matrix "
+        "products chooses its own number). ms is the median of consecutive calls. The ratio is the "
+        "time over torch's, measured in turns: 1 is as fast, 2 takes twice as long. Undecided: the "
+        "95% interval contains 1, so there is no significant difference. A call that takes more "
+        "than a second has no ratio."
     )
     figures = {}
     for size in sizes:
@@ -239,7 +240,7 @@ def _explain(sizes: Mapping[str, Any]) -> None:
     rate = {name: row["gflops"] for name, row in rows.items() if row["gflops"] is not None}
     reasons = {
         "naive": "",
-        "tiled": "a tile uses cache lines of B again before they are gone, and in vectors",
+        "tiled": "a tile reuses cache lines of B before they are evicted, and computes in vectors",
         "tiled+parallel": "the tiles are shared among the threads",
         "packed": "B is read in the order it lies in memory, and C stays in registers",
     }
@@ -255,8 +256,9 @@ def _explain(sizes: Mapping[str, Any]) -> None:
         )
     if len(schedules) > 1:
         say(
-            "All do the same operations and have to move the same bytes. FLOP/byte grows with the "
-            "size: large products can keep a processor busy, if their schedule lets them."
+            "All do the same operations and must move each matrix at least once: that gives "
+            "FLOP/byte. It grows with the size: large products can keep a processor busy if their "
+            "schedule lets them."
         )
 
 
@@ -288,7 +290,7 @@ def _beside_a_power_of_two(analysis: Analysis) -> dict[str, float]:
             f"At 512 the same loops take {cell(factor, 2)} times as long per operation. A tile "
             "reads 512 rows of B, each 2048 bytes after the one before. Addresses a power of two "
             "apart fall into the same few sets of a cache and push each other out. The packed "
-            "product reads a copy without gaps, and is spared."
+            "product avoids this: it reads a copy without gaps."
         )
     return rates
 
@@ -331,9 +333,9 @@ def _print_roofline(study: Mapping[str, Any]) -> None:
         f"{limits['memory_gbps']:.0f} GB/s from memory ({limits['one_threads_gbps']:.0f} by one "
         "thread)"
         + (f", {limits['cache_gbps']:.0f} GB/s from the last cache" if limits["cache_gbps"] else "")
-        + f". The same schedules at {study['size']}, by phase 2's functions, yours where they "
-        "pass, with the operations that each does per byte from beyond the L2 cache and "
-        "per byte from memory, in a first call:"
+        + f". The same schedules at {study['size']}, made by phase 2's functions (yours where they "
+        "pass). The first two columns are operations per byte in a first call: per byte that comes "
+        "from beyond the L2 cache, and per byte from memory."
     )
     table = number_table("schedule", "per byte, L2", "memory", "limit, GFLOP/s", "GFLOP/s", "share")
     for name, kernel in study["kernels"].items():
