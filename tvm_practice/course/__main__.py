@@ -216,7 +216,7 @@ _run_command()
 def check(exercise: tuple[str, ...], solutions: bool, seed: int | None) -> None:
     """Grade exercises; without a name, the next one that does not pass.
 
-    EXERCISE may be a phase or a lab, as for `run`, for all of its exercises.
+    EXERCISE may also name a phase or a lab, as for `run`: all its exercises are graded.
 
     Exit code 0 if all pass, 1 if one is wrong or to do.
     """
@@ -542,22 +542,28 @@ def pieces(exercise: str | None, page: bool) -> None:
 @click.option(
     "--seed", type=click.IntRange(0, 2**32 - 1), help="Draw the checks' inputs from this seed."
 )
-@click.option("--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="At once.")
 @click.option(
-    "--seconds", type=click.IntRange(1), default=60, show_default=True, help="For one exercise."
+    "--jobs", type=click.IntRange(1, 64), default=1, show_default=True, help="Submissions at once."
 )
 @click.option(
-    "--minutes", type=click.IntRange(1), default=20, show_default=True, help="For a submission."
+    "--seconds", type=click.IntRange(1), default=60, show_default=True, help="Limit per exercise."
 )
 @click.option(
-    "--memory", type=click.IntRange(1), default=6, show_default=True, help="GiB per submission."
+    "--minutes", type=click.IntRange(1), default=20, show_default=True, help="Limit per submission."
+)
+@click.option(
+    "--memory",
+    type=click.IntRange(1),
+    default=6,
+    show_default=True,
+    help="Limit per submission, in GiB.",
 )
 @click.option(
     "--alike",
     type=click.FloatRange(0, 1),
     default=0.8,
     show_default=True,
-    help="List pairs of answers that share this part of their text.",
+    help="List pairs of answers that share this fraction of their text or more.",
 )
 @click.option("--anew", is_flag=True, help="Grade all submissions, also those graded before.")
 @click.option("--no-sandbox", is_flag=True, help="Run answers unprotected; only if you trust them.")

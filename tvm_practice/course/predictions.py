@@ -93,8 +93,8 @@ PREDICTIONS: dict[str, tuple[Prediction, ...]] = {
     "schedule_analysis": (
         Prediction(
             "pays_from",
-            "From which size on does a square product gain from threads, when it is called again "
-            "and again?",
+            "From how many rows on does a product of square matrices gain from threads, if it is "
+            "called again and again?",
             "rows",
             lambda results: _figures(results, "current").get("break_even", {}).get("pays_from"),
         ),
@@ -109,15 +109,15 @@ PREDICTIONS: dict[str, tuple[Prediction, ...]] = {
     "relay_import": (
         Prediction(
             "kernels",
-            "The MLP has three linear layers with activations between them. How many kernels are "
-            "left of it after fusion by Relax?",
+            "The MLP has three linear layers with activations between them. How many kernels "
+            "does Relax make of it, after fusion?",
             "kernels",
             _kernels,
         ),
         Prediction(
             "beside_pytorch",
-            "Without tuning, what share of PyTorch's time does the MLP take in TVM? 2 is twice as "
-            "long.",
+            "How many times as long as in PyTorch does the MLP take in TVM, without tuning? Below "
+            "1, TVM is faster.",
             "times PyTorch's time",
             _beside_pytorch,
         ),
@@ -152,7 +152,7 @@ def ask(module: str, progress: Progress) -> None:
     """Ask for each number that is not predicted yet, and keep it; an empty line skips it."""
     asked = open_predictions(module, progress)
     if asked:
-        click.echo("Predict, then measure. A number each; Enter skips.")
+        click.echo("Predict, then measure. Answer with a number; Enter skips a question.")
     for each in asked:
         said = click.prompt(
             f"  {each.question}", default="", show_default=False, value_proc=_number
@@ -169,7 +169,7 @@ def _number(text: str) -> float | None:
     except ValueError:
         number = 0.0
     if not 0 < number < float("inf"):
-        raise click.UsageError("a number above 0, 2.5 say")
+        raise click.UsageError("enter a number above 0, for example 2.5")
     return number
 
 

@@ -77,8 +77,8 @@ QUESTIONS = (
             "takes the maximum over the whole tensor",
             "is computed once, when the expression is made",
         ),
-        "A[i] > 0.0 is an expression without a value as long as nothing runs. te.max makes an "
-        "expression of both.",
+        "A[i] > 0.0 is an expression; it has no value until the compiled function runs. te.max "
+        "makes a new expression of its two arguments.",
     ),
     Question(
         "te_basics",
@@ -91,8 +91,8 @@ QUESTIONS = (
             "X is allocated with a border",
             "The schedule removes the condition",
         ),
-        "if_then_else evaluates one branch only. A Select may evaluate both, and would read "
-        "outside.",
+        "te.if_then_else evaluates one branch only. If both were evaluated, X would be read "
+        "outside of its bounds.",
     ),
     Question(
         "manual_schedule",
@@ -104,8 +104,8 @@ QUESTIONS = (
             "right on current TVM, unknown on classic TVM",
             "right if all loops are serial",
         ),
-        "Classic TVM takes parallel(k) on a sum without a word, and races. A lost bound at an edge "
-        "is accepted, too. Compare with numpy.",
+        "Classic TVM accepts parallel(k) on a sum, and the threads race. A schedule that has lost "
+        "a bound at an edge is accepted, too. Compare with numpy.",
     ),
     Question(
         "manual_schedule",
@@ -154,8 +154,8 @@ QUESTIONS = (
             "The copy is in float16",
             "The sum needs no initial value",
         ),
-        "Rows of a tile of B are a whole row of the matrix apart: other lines, other pages, and "
-        "for powers of two the same few sets of the cache.",
+        "Without the copy, rows of a tile of B lie a whole row of the matrix apart: in other cache "
+        "lines and pages and, for powers of two, in the same few sets of the cache.",
     ),
     Question(
         "schedule_analysis",
@@ -200,7 +200,7 @@ QUESTIONS = (
         (
             "Copying the matrices to each thread",
             "Compiling the loop twice",
-            "The sum must be computed in the same order",
+            "Keeping the order in which the sum is computed",
         ),
         "The cost hardly depends on the size, and the gain grows with its cube.",
     ),
@@ -301,7 +301,7 @@ QUESTIONS = (
             "The search for the space's limits",
         ),
         "It ranks thousands of candidates in the time of a few measurements; only the promising "
-        "are compiled and timed.",
+        "ones are compiled and timed.",
     ),
     Question(
         "auto_tune",

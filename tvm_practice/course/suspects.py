@@ -219,7 +219,7 @@ def _values_told(hunt: Hunt, sizes: Sizes) -> str:
     return (
         f"as {' x '.join(map(str, sizes))}, largest difference from numpy in {_RUNS} runs, on "
         f"{engines.thread_count()} threads: {numbers}"
-        f"{'; this time the threads were in luck' if lucky else ''}"
+        f"{'; these runs happened to be right' if lucky else ''}"
     )
 
 
@@ -582,7 +582,7 @@ HUNTS = {
         (
             Cause(
                 "16 floats do not fit one vector register.",
-                "TVM cuts wide vectors into registers, which adds no bound",
+                "the compiler splits wide vectors into registers, without testing a bound",
             ),
             Cause(
                 "The outer loop is not parallel.",
@@ -718,7 +718,8 @@ HUNTS = {
             ),
             Cause(
                 "A local buffer holds one element, so it is emptied at every step.",
-                "TVM makes it as large as the loops need, and copying it does not empty it",
+                "it holds what the loops need; the place of the write-back decides how often it is "
+                "copied",
             ),
             Cause(
                 "cache_write must be called after the loops are moved.",

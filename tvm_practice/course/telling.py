@@ -47,7 +47,7 @@ def tell_verdict(screen: Screen, verdict: Verdict, *, place: str | None = None) 
         screen.draw_difference(verdict.gives)
     if verdict.output.strip():
         printed = verdict.output.strip("\n").split("\n")
-        screen.say(f"It printed{', last' if len(printed) > _PRINTED_LINES else ''}:")
+        screen.say("The end of its output:" if len(printed) > _PRINTED_LINES else "Its output:")
         screen.say("\n".join(f"  {line}" for line in printed[-_PRINTED_LINES:]))
 
 

@@ -39,7 +39,7 @@ def grade_folder(
     capstones = find_capstones(folder)
     if not submissions and not capstones:
         raise click.UsageError(
-            f"{folder} has no submission: a folder, .zip, .tar or .json a student"
+            f"{folder} has no submission: one folder, .zip, .tar or .json per student"
         )
     if not no_sandbox:
         try:
