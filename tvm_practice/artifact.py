@@ -65,8 +65,8 @@ def _artifact(command: Callable[..., None]) -> Callable[..., None]:
         click.option(
             "--sha256",
             metavar="DIGEST",
-            help="SHA-256 of the folder's metadata.json, or of the file, as its maker gave it: "
-            "refuse any other before loading code.",
+            help="Expected SHA-256 of the folder's metadata.json, or of the single file: anything "
+            "else is refused before code is loaded.",
         ),
         click.argument("artifact", metavar="ARTIFACT", type=click.Path(path_type=Path)),
     ):
@@ -182,7 +182,7 @@ def profile_command(
 ) -> None:
     """Show the time and memory of each function, and the source of its schedule.
 
-    A profiled call is slower than a plain one: compare the shares, and take the whole from bench.
+    A profiled call is slower than a plain one: compare the shares, and take the total from bench.
     """
     with one_line("artifact"):
         found = _call(

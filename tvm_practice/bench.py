@@ -62,7 +62,8 @@ _EXPORT = "tvm_practice.viz.exported:export_with_pictures"
     "--example-shape",
     "shape",
     multiple=True,
-    help="Shape of the inputs: the factory's own are resized to it, or drawn. Repeat for each.",
+    help="Shape of an input; repeat for each. The factory's inputs are resized to it; without "
+    "any, random ones are drawn.",
 )
 @click.option(
     "--example-dtype",
@@ -91,8 +92,8 @@ def main(
 ) -> None:
     """Compare compilers on the model that FACTORY of MODULE returns.
 
-    FACTORY takes no arguments and returns the module, or the module and its example inputs. A
-    compiler that is not installed has a row that says so. Exit code 0 if all installed compilers
+    FACTORY takes no arguments and returns the PyTorch module, or the module and its example inputs.
+    A compiler that is not installed has a row that says so. Exit code 0 if all installed compilers
     ran and agree with PyTorch, 1 if one did not, 2 for a mistake in the request.
     """
     from tvm_practice import engines

@@ -72,8 +72,8 @@ def main(
 ) -> None:
     """Run the course: the board, the phases, and the export of real models.
 
-    The phases run in their quick form; run one alone for its full one. Exit code 0 when all that
-    is written works (an unfinished exercise is not an error), 1 when something fails.
+    The phases run in their quick form; for the full form, run a phase on its own. Exit code 0 if
+    everything written so far works (an unfinished exercise is not an error), 1 if something fails.
     """
     from rich.console import Console
 

@@ -41,7 +41,8 @@ Call = Callable[[str, dict[str, Any]], Any]
     "--example-shape",
     "shape",
     multiple=True,
-    help="Shape of the inputs: the factory's own are resized to it, or drawn. Repeat for each.",
+    help="Shape of an input; repeat for each. The factory's inputs are resized to it; without "
+    "any, random ones are drawn.",
 )
 @click.option(
     "--example-dtype",
@@ -55,12 +56,18 @@ Call = Callable[[str, dict[str, Any]], Any]
     multiple=True,
     help="TVM target; repeat for several [default: llvm, this processor].",
 )
-@click.option("--tuning-trials", type=click.IntRange(min=0), default=0, show_default=True)
+@click.option(
+    "--tuning-trials",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Schedules that the tuner measures; 0: none.",
+)
 @click.option("--use-ansor", is_flag=True, help="Tune with Ansor rather than AutoTVM.")
 @click.option(
     "--tuner",
     type=click.Choice(["auto", "autotvm", "ansor", "metaschedule"]),
-    help="auto: MetaSchedule, whose engine runs everywhere.",
+    help="Tuner to use; auto is MetaSchedule, whose engine runs on every platform.",
 )
 @click.option(
     "--engine",
@@ -85,7 +92,10 @@ Call = Callable[[str, dict[str, Any]], Any]
 @click.option("--cost-model", help="Cost model of Ansor and MetaSchedule: xgb, random.")
 @click.option("--population", help="Candidates of each round of an evolutionary search.")
 @click.option("--iterations", help="Generations of each round of an evolutionary search.")
-@click.option("--samples", help="Least number of new candidates that such a round begins with.")
+@click.option(
+    "--samples",
+    help="Minimum number of new candidates at the start of each round of such a search.",
+)
 @click.option(
     "--space",
     help="MetaSchedule's search space: register-tiles, post-order-apply, module:function.",
@@ -94,7 +104,7 @@ Call = Callable[[str, dict[str, Any]], Any]
     "--transfer/--no-transfer",
     default=None,
     help="Whether MetaSchedule begins with the register tiles that the package's recorded searches "
-    "of other functions foretell [default: it does].",
+    "of other functions suggest [default: yes].",
 )
 @click.option(
     "--rpc-tracker", metavar="HOST:PORT", help="Measure on the servers of this RPC tracker."
@@ -105,8 +115,8 @@ Call = Callable[[str, dict[str, Any]], Any]
     "input_shapes",
     multiple=True,
     metavar="NAME=SHAPE",
-    help="Name of an input and its shape, in their order. A word for an extent, as in "
-    "image=batch,3,224,224, leaves it open (current engine, untuned).",
+    help="Name and shape of an input; repeat for each, in order. A word in place of a number, as "
+    "in image=batch,3,224,224, leaves that extent open (current engine, untuned).",
 )
 @click.option(
     "--converters",
@@ -121,7 +131,13 @@ Call = Callable[[str, dict[str, Any]], Any]
     help="Print a template of a converter for this operator, for --converters, and stop.",
 )
 @tolerances
-@click.option("--opt-level", type=click.IntRange(0, 3), default=3, show_default=True)
+@click.option(
+    "--opt-level",
+    type=click.IntRange(0, 3),
+    default=3,
+    show_default=True,
+    help="Optimization level of TVM's passes.",
+)
 @click.option(
     "--artifacts",
     type=click.Path(file_okay=False, path_type=Path),
@@ -130,7 +146,7 @@ Call = Callable[[str, dict[str, Any]], Any]
 @click.option(
     "--force",
     is_flag=True,
-    help="Overwrite what else the folder holds; write artifacts whose outputs are wrong.",
+    help="Overwrite other contents of the folder; write artifacts even if their outputs are wrong.",
 )
 @click.option("--again", is_flag=True, help="Export again even if nothing has changed.")
 @click.option("--dump-ir", is_flag=True, help="Write the IR after each stage to ARTIFACTS/ir.")
@@ -141,12 +157,22 @@ Call = Callable[[str, dict[str, Any]], Any]
     "--c-source",
     type=click.Path(path_type=Path),
     metavar="DIR",
-    help="Write the model as C to DIR too: compiled without TVM's runtime, for a processor.",
+    help="Also write the model as C source to DIR: for CPUs, compiled without TVM's runtime.",
 )
 @click.option(
-    "--measure-repeats", type=click.IntRange(1, 1_000_000), default=200, show_default=True
+    "--measure-repeats",
+    type=click.IntRange(1, 1_000_000),
+    default=200,
+    show_default=True,
+    help="Timed calls, one sample each.",
 )
-@click.option("--measure-warmup", type=click.IntRange(0, 1_000_000), default=20, show_default=True)
+@click.option(
+    "--measure-warmup",
+    type=click.IntRange(0, 1_000_000),
+    default=20,
+    show_default=True,
+    help="Discarded calls before them.",
+)
 @click.option(
     "--threads", type=click.IntRange(min=1), help="Number of threads for TVM and for PyTorch."
 )
@@ -170,14 +196,14 @@ def main(
 ) -> None:
     """Export the model that FACTORY of MODULE returns.
 
-    FACTORY takes no arguments and returns the module, or the module and its example inputs: a
-    tensor, a tuple of arguments, or a dictionary of arguments by name. In its place, FILE is a
-    program of torch.export.save (.pt2), or TorchScript (.pt). With trials, the tuner is
-    AutoTVM (--use-ansor: Ansor) unless --tuner names one. Without, the model is built untuned on
-    the current engine, or on that of --engine. The same command again continues from the records
-    of the first. If nothing has changed (the model, the options, the records, the software), it
-    shows the existing result. For a target that this machine cannot run, it writes the artifact
-    without measuring it.
+    FACTORY takes no arguments and returns the PyTorch module, or the module and its example inputs:
+    a tensor, a tuple of arguments, or a dictionary of arguments by name. In its place, FILE is a
+    program of torch.export.save (.pt2), or TorchScript (.pt). With trials, the tuner is AutoTVM
+    (--use-ansor: Ansor; --engine current: MetaSchedule) unless --tuner names one. Without, the
+    model is built untuned on the current engine, or on that of --engine. Repeating the command
+    continues from its records. If nothing has changed (the model, the options, the records, the
+    software), it shows the existing result. For a target that this machine cannot run, it writes
+    the artifact without measuring it.
 
     Exit code 0 if every target was exported, and verified if it can run here; 1 if one was not,
     2 for a mistake in the request, 3 if an engine or a package is not installed (--json:
