@@ -208,7 +208,7 @@ _CELL = {
         (
             {"lines": 9, "interpreted": True, "first_seconds": 3.0, "load_seconds": 0.0},
             ["9", "3.0", "0.00", "–", "–", "–"],
-            "interpreted, because there is no GPU: right, but no measure of its speed",
+            "interpreted, because there is no GPU: correct, but its speed is not measured",
         ),
     ],
 )

@@ -54,7 +54,7 @@ def why_not(cell: dict[str, Any]) -> str | None:
     if "failed" in cell:
         return f"failed: {cell['failed']}"
     if cell.get("interpreted"):
-        return "interpreted, because there is no GPU: right, but no measure of its speed"
+        return "interpreted, because there is no GPU: correct, but its speed is not measured"
     if (cell.get("ratio") or {}).get("value", 1) is None:
         return str(cell["ratio"]["verdict"])
     return None

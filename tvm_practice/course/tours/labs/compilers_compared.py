@@ -88,8 +88,9 @@ def _show_one_pass(steps: Steps) -> None:
     naive = (x * x).mean(1) - x.mean(1) ** 2
     loss = np.abs(naive / wide.var(1) - 1).max()
     print(
-        f"\nnormalized({rows}, {columns}), values near 1000: off by {error:.1e}. As the mean of\n"
-        f"squares minus the squared mean, also one pass, the variance would be off by {loss:.0%}."
+        f"\nnormalized({rows}, {columns}), values near 1000: off by {error:.1e}. "
+        "Computed as mean of\nsquares minus squared mean, also in one pass, the variance "
+        f"would be off by {loss:.0%}."
     )
     expression = steps.attempt("online_softmax", rows, columns)
     if expression is None:
@@ -98,8 +99,8 @@ def _show_one_pass(steps: Steps) -> None:
     wanted = exponent / exponent.sum(1, keepdims=True)
     error = np.abs(build_expression(expression)(x) / wanted - 1).max()
     print(
-        f"online_softmax({rows}, {columns}): off by {error:.1e} of each value. For maximum\n"
-        "and sum it read each row once; te_basics.softmax does it twice."
+        f"online_softmax({rows}, {columns}): relative error {error:.1e}. It reads each row\n"
+        "once for maximum and sum; te_basics.softmax reads it twice."
     )
 
 
@@ -181,7 +182,7 @@ def _compare(
     print(
         "\nlines: of the code written for the workload. first: seconds from the start of a\n"
         "new process to its first verified result. load: seconds for compiling (and\n"
-        f"tuning, {_TRIALS[quick]} trials) in the process that is timed, which has had the\n"
+        f"tuning, {_TRIALS[quick]} trials) in the timed process, which has already run the\n"
         "workloads above. / eager: time over PyTorch's, in turns, on the same threads;\n"
         "under 1 is faster. It is the median of the rounds' ratios, not the quotient of\n"
         "two medians in ms. pays: calls after which load has paid for itself."

@@ -53,7 +53,7 @@ class _Lab:
         self.targets: dict[str, dict[str, Any]] = {}
 
     def ask(self, name: str, *arguments: Any) -> tuple[Any, bool]:
-        """What a step gives, and True; what the reference does where it is to do, and False."""
+        """A step's result and True; while the step is to do, the reference's result and False."""
         from solutions.labs import cross_compile as reference
         from tvm_practice.tvm_export.quiet import native_stderr_to
 
@@ -82,7 +82,7 @@ class _Lab:
         print_nest("the function", loop_nest(self.module["main"]))
         library = tvm.compile(self.module, target=host_target())
         loop = innermost_loop(library.mod.inspect_source("asm"))
-        print("Its innermost loop, of which LLVM may have made several steps of k:")
+        print("Its innermost loop; LLVM may have unrolled several steps of k:")
         print("".join(f"    {cut(each, 76)}\n" for each in loop), end="")
         a, b = self._inputs()
         c = tvm.runtime.tensor(np.zeros_like(a))
@@ -115,8 +115,8 @@ class _Lab:
         """The function for each machine: object and assembly files, the innermost loop counted."""
         from tvm_practice.viz.assembly import innermost_loop
 
-        print("\nThe same function for each. A step of k adds a product to each of 64 sums:")
-        table = Table("machine", "object", "inner loop", "steps", "of it on vectors of float32")
+        print("\nThe same function for each machine; one step of k updates 64 sums:")
+        table = Table("machine", "object", "inner loop", "steps", "float32 vector arithmetic")
         machines: dict[str, dict[str, Any]] = {}
         for machine, target in self.targets.items():
             object_file = self.steps.folder / f"{machine}.o"
@@ -136,7 +136,7 @@ class _Lab:
         show(table)
         for one, other in _BESIDE:
             _print_beside(one, machines[one]["loop"], other, machines[other]["loop"])
-        say(f"all of it: {self.steps.folder}/*.s")
+        say(f"complete assembly: {self.steps.folder}/*.s")
         return machines
 
     def run_all(self, machines: dict[str, dict[str, Any]]) -> None:
@@ -166,7 +166,7 @@ class _Lab:
         show(table)
         if len(results) > 1:
             groups = "; ".join(" and ".join(each) for each in results.values())
-            say(f"the same bit for bit: {groups}; an FMA rounds once, a product and a sum twice")
+            say(f"results equal bit for bit: {groups}; an FMA rounds once, multiply then add twice")
 
     def _run_on(self, machine: str, file: Path) -> tuple[int, str, bytes]:
         """Link a machine's object with the C program, and run it.
@@ -208,14 +208,14 @@ class _Lab:
         return float(products / math.prod(self.steps.chapter.TILE))
 
     def time_here(self, *, seconds: float) -> dict[str, Any]:
-        """The machines that this one is, in turns; {} if it is but one."""
+        """Time the code of each target that this machine runs, in turns; {} for fewer than two."""
         from tvm_practice.measure import compare_interleaved
 
         runs = self._runs_here()
         if len(runs) < 2:
             return {}
         first = next(iter(runs))
-        print("\nThose that this machine can run, in turns, on one thread:")
+        print("\nThe versions that this machine can run, timed in turns on one thread:")
         comparison = compare_interleaved(runs, baseline=first, rounds=30, time_limit=seconds)
         table = number_table("machine", "ms", "GFLOP/s", f"x {first}", "95% interval")
         for name, latency in comparison.latency.items():
@@ -248,7 +248,7 @@ class _Lab:
         """The same product as CUDA source, and as PTX where a CUDA compiler is."""
         from tvm_practice.tvm_export.cuda import NO_COMPILER, compiler
 
-        print("\nThe same product for GPUs, a thread for each element; no GPU is needed for it.")
+        print("\nThe same product as CUDA source, one thread per element; this needs no GPU.")
         module = self.steps.chapter.threaded_matmul(self.size)
         figures: dict[str, Any] = {}
         table = Table("arch", "CUDA source", "same text", "PTX", "PTX version", "fma.rn.f32")
@@ -288,7 +288,7 @@ class _Lab:
 
 
 def _require_features(target: Mapping[str, Any]) -> None:
-    """Raises Missing for a processor of this architecture that can more than this one."""
+    """Raises Missing if a target of this architecture has features that this processor lacks."""
     import tvm
 
     from tvm_practice.tvm_export.targets import why_not_runnable
@@ -335,7 +335,7 @@ def _whole_model(folder: Path, loader: str, target: str) -> dict[str, Any]:
     say(f"not run: {result['not_run']}")
     figures = {"library_bytes": result["size"], "not_run": result["not_run"]}
     if reason := cross.why_no_artifact("aarch64-linux-gnu"):
-        say(f"nor emulated: {reason}")
+        say(f"not emulated either: {reason}")
         return figures
     loaded = load(model, example=None, seed=0)
     call = as_call(loaded.module, loaded.args, loaded.kwargs)

@@ -162,9 +162,9 @@ class _Study:
         inputs = [torch.from_numpy(each) for each in _draw(self.shape)]
         runs["PyTorch"] = lambda: in_pytorch(*inputs, self.eps)
         say(
-            "PyTorch runs the operator as eight, six of which pass a whole tensor through memory. "
-            "`as declared` calls the C library's exp for each element; in TVM's other rows it is "
-            "arithmetic that vectorizes (tvm_export/rules)."
+            "PyTorch runs the operator as eight operations; six of them pass a whole tensor "
+            "through memory. `as declared` calls the C library's exp for each element; TVM's other "
+            "rows compute exp with arithmetic that vectorizes (tvm_export/rules)."
         )
         self.figures["operator"] = self._time(f"operator on {self.shape}", runs)
 
@@ -266,8 +266,8 @@ class _Study:
         offloaded = self.steps.attempt("offload_linear", module, blas_backend.BACKEND)
         if offloaded is not None:
             say(
-                "\nThe graph before and after. A linear layer is to be one call of the library, "
-                "its bias included; the adds of the residual stay."
+                "\nThe graph before and after. Each linear layer should become one library call, "
+                "its bias included; the residual's adds stay."
             )
             columns = ("imported", "offloaded")
             print_operators("offload_linear", graph(module), graph(offloaded), columns=columns)
@@ -282,7 +282,7 @@ class _Study:
                 made = self.steps.attempt(name, *arguments, **options)
                 if made is not None:
                     return made
-                print("       until then the reference's is used")
+                print("       until then the reference solution is used")
             return getattr(reference, name)(*arguments, **options)
 
         return function

@@ -48,7 +48,7 @@ def _show_tensor(steps: Steps) -> None:
     whole["data"] = "an address"
     for name, value in whole.items():
         print(f"  {name:12}{value!s:20}{part[name]}")
-    print("\nNo copy of either: the same memory, described in another way.\n")
+    print("\nNeither is a copy: two descriptions of the same memory.\n")
 
 
 def _export(steps: Steps, *, quick: bool) -> dict[str, Any]:
@@ -103,7 +103,7 @@ def _export_with_ends(
     if exported is None or not wrapped or wrapped[0] is None:
         return None
     (folder / "model.json").write_text(json.dumps(describe_main(wrapped[0]), indent=2))
-    print(f"With its ends: {folder / 'model.so'}; from bytes to a label.")
+    print(f"From an image's bytes to a label: {folder / 'model.so'}")
     height, width = example[0].shape[2:]
     random = np.random.default_rng(0)
     return folder, [random.integers(0, 256, (1, height, width, 3), "uint8")]
@@ -141,7 +141,7 @@ def _verify(folder: Path, model: Any, example: tuple[Any, ...]) -> bool:
             want = model(*example).numpy()
         error = verify(runner.outputs(), [want], atol=1e-3, rtol=1e-3)
     except (ValueError, RuntimeError) as problem:  # of a learner's export
-        print(f"In Python it is not right: {str(problem).splitlines()[-1]}")
+        print(f"Wrong when called from Python: {str(problem).splitlines()[-1]}")
         return False
     print(f"In Python: largest difference from PyTorch {error:.1e}")
     return True
@@ -178,7 +178,7 @@ def _run_main(programs: Path, folder: Path, inputs: "list[np.ndarray]") -> None:
     described = json.loads((folder / "model.json").read_text())["outputs"]
     for position, (output, want) in enumerate(zip(described, runner.outputs(), strict=True)):
         got = np.fromfile(folder / f"output_{position}.bin", want.dtype).reshape(want.shape)
-        same = "the bits of Python's" if np.array_equal(got, want) else "NOT Python's"
+        same = "the same bits as Python" if np.array_equal(got, want) else "NOT Python's bits"
         values = ", ".join(f"{each:.4g}" for each in got.ravel()[:2])
         shape = "x".join(map(str, want.shape))
         more = ", ..." if got.size > 2 else ""

@@ -111,7 +111,7 @@ def show_encoder(steps: Steps, *, quick: bool, buckets: bool) -> dict[str, Any]:
         for name, run in symbolic.items():
             figures[f"errors of {name}"] = _verify_the_encoder(steps, encoders, name, run)
         if "verify_over_range" in steps.failed:
-            say("Not right, so not timed.")
+            say("A result is wrong, so nothing is timed.")
         else:
             figures["cost"] = _cost(steps, encoders, symbolic, quick=quick, buckets=buckets)
     figures["compile_seconds"] = encoders.seconds
@@ -165,9 +165,9 @@ def _memory(steps: Steps, encoders: _Encoders, fused: Any, symbols: list[str]) -
     say(
         "held: the most bytes in live storages at one time. A planned storage lives from its first "
         "tensor to its last, and with bounds it has the largest shape's size for every shape. "
-        "pool: the memory that the virtual machine has then taken from the system. It reuses a "
-        "block for the same size only, so without planning it pays for each size, and without "
-        "bounds for each length."
+        "pool: the memory that the virtual machine has taken from the system by then. The "
+        "pool reuses a block for the same size only, so without planning it grows with each size, "
+        "and without bounds with each length."
     )
     held = {name: [size for _, size in read(largest).held()] for name, read in readers.items()}
     return {"held": held, "shape": list(largest)}
@@ -300,8 +300,8 @@ def _cost(
             "schedule_dynamic in the products with a constant weight."
         )
     say(
-        f"\nTime against an artifact for that very shape, {engines.thread_count()} threads each, "
-        "in turns; below each ratio its 95% interval:"
+        f"\nTime relative to an artifact for that shape alone, {engines.thread_count()} threads "
+        "each, in turns; each ratio has its 95% interval below it:"
     )
     show(table)
     say_disturbance(each["verdict"] for each in figures)

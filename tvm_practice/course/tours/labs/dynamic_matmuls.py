@@ -78,8 +78,8 @@ def _time_matmuls(steps: Steps, size: int, scheduled: Any, *, quick: bool) -> li
         figures.append({"n": n, **compared.to_dict()})
     rows, columns = register_tile()
     say(
-        f"\nTimes against the same tiles of {rows} x {columns} with n a constant, compiled for "
-        "each n:"
+        f"\nTimes relative to the same tiles of {rows} x {columns}, compiled for each n as a "
+        "constant:"
     )
     show(table)
     say_disturbance(each["verdict"] for each in figures)

@@ -54,7 +54,7 @@ def _part(steps: Steps, used: Sequence[str], run: Callable[[], Any]) -> Any:
             raise
         said = (str(error).strip().splitlines() or ["(no message)"])[0]
         steps.fail(written[0], f"{type(error).__name__}: {said}")
-        say(f"This part cannot go on. It uses {', '.join(written)}; grade them: pytest -m lab4")
+        say(f"This part stops here. It uses {', '.join(written)}; grade them: pytest -m lab4")
     return None
 
 
@@ -114,8 +114,9 @@ def _plan_of_a_chain(steps: Steps) -> dict[str, Any]:
         say(f"- {name}: {number_of(len(formulas), 'storage')} of {', '.join(formulas)} bytes")
         figures[name] = list(formulas)
     say(
-        "Sizes in n are reused only where they are the same; with a bound all of them are numbers, "
-        "and a smaller tensor can lie in a larger storage. The result is never planned."
+        "A storage whose size depends on n is reused only for the same size. With a bound, all "
+        "sizes are numbers, and a larger storage can hold a smaller tensor. The result is never "
+        "planned."
     )
     return figures
 

@@ -146,11 +146,11 @@ Make = Callable[[Calls, int, int, int], Any]
 # In the order in which they are shown: name, what is new in it, how it is made.
 KERNELS: tuple[tuple[str, str, Make], ...] = (
     ("bind", "one thread for each element of C.", bound),
-    ("x on rows", "what `bind` avoids: neighbours in x are rows.", rows_on_x),
+    ("x on rows", "what `bind` avoids: adjacent threads in x take different rows.", rows_on_x),
     ("shared", "the same threads; tiles of A and B through shared memory.", staged),
     ("registers", "a thread adds up 16 x 4 elements of C.", in_registers),
-    ("pipeline", "the same, the next tiles fetched meanwhile.", pipelined),
+    ("pipeline", "the same, while the next tiles are fetched.", pipelined),
     ("tensor", "float16 in, on tensor cores, one warp 32 x 64.", on_tensor_cores),
     ("tensor+pad", "the same, rows of the staged tiles padded.", padded),
-    ("tensor+pipe", "the same, the next tiles fetched meanwhile.", tensor_pipelined),
+    ("tensor+pipe", "the same, while the next tiles are fetched.", tensor_pipelined),
 )

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 _ARCH = "sm_80"  # of the texts that are shown and saved
 _SMALL = (256, 128, 64)  # m, n, k of the values on the CPU: two thread blocks, some steps of k
-_SHOWN_LINES = 40  # of a CUDA text
+_SHOWN_LINES = 40  # of a CUDA source
 
 
 def lane(steps: Steps, *, quick: bool) -> dict[str, Any]:
@@ -38,7 +38,7 @@ def lane(steps: Steps, *, quick: bool) -> dict[str, Any]:
 
 
 def _classic_lane(steps: Steps) -> dict[str, Any]:
-    """Classic TVM's kernels: loops, values, CUDA text, traffic; and the template's choice."""
+    """Classic TVM's kernels: loops, values, CUDA source, traffic; and the template's choice."""
     from tvm_practice.course.stack import earlier
 
     matmul = earlier("te_basics.matmul")
@@ -97,7 +97,7 @@ class _ClassicKernels:
     def print_traffic(self) -> None:
         if not self.figures:
             return
-        print("\nCounted from the IR, as of current TVM's kernels:")
+        print("\nCounted from the IR, like the kernels of current TVM:")
         table = number_table("kernel", "global KB", "needed", "wavefronts")
         for name, row in self.figures["traffic"].items():
             table.add_row(
@@ -131,9 +131,9 @@ def _show_transposition(steps: Steps, n: int) -> None:
     from tvm_practice.labs.gpu.worked import transposed
 
     print(
-        f"\nWorked example: a transposition of {n}x{n}, 32 x 32 per thread block. What a\n"
-        "warp's 32 threads request at once, in sectors of 32 bytes and wavefronts of the\n"
-        "banks:"
+        f"\nWorked example: a transposition of {n}x{n}, 32 x 32 per thread block. The\n"
+        "cost of one request of a warp's 32 threads, in sectors of 32 bytes (X, Y) and in\n"
+        "wavefronts of the banks (tile):"
     )
     ways = {
         "directly": transposed(n, staged=False)[0],
@@ -146,7 +146,7 @@ def _show_transposition(steps: Steps, n: int) -> None:
     show(_requests_table(ways))
     print(
         "32 floats in a row are 4 sectors; in a column, 32. A wavefront serves 32 threads\n"
-        "whose words are in 32 banks; 32 wavefronts are one bank's, in turn."
+        "whose words are in 32 banks; at 32 wavefronts, one bank serves all in turn."
     )
 
 
@@ -171,8 +171,8 @@ class _Kernels:
     Attributes:
         size: of A, B and C, which are square.
         schedules: of that size, those that were right, by name.
-        counts: what a thread block of each asks of memory.
-        texts: their CUDA texts.
+        counts: the memory requests of one thread block of each.
+        texts: their CUDA sources.
     """
 
     def __init__(self, steps: Steps, size: int):
@@ -211,21 +211,21 @@ class _Kernels:
             self._keep_text(name, text)
 
     def _keep_text(self, name: str, text: str) -> None:
-        """Save a kernel's CUDA text, and show some of the texts."""
+        """Save a kernel's CUDA source; show it for some kernels."""
         from tvm_practice.tvm_export.cuda import kernel_of, why_no_text
 
         if not text:
-            print(f"No CUDA text: {why_no_text()}.")
+            print(f"No CUDA source: {why_no_text()}.")
             return
         self.texts[name] = text
         file = self.steps.folder / (re.sub(r"\W", "_", name) + ".cu")
         file.write_text(text)
         if name in ("bind", "shared"):
             _show_cuda(name, kernel_of(text))
-        print(f"CUDA text: {file}, {len(kernel_of(text).splitlines())} lines")
+        print(f"CUDA source: {file}, {len(kernel_of(text).splitlines())} lines")
 
     def figures(self, *, quick: bool) -> dict[str, Any]:
-        """Print what the kernels ask of memory and how many fit; returns it."""
+        """Print the kernels' memory traffic and occupancy; returns both."""
         from tvm_practice.labs.gpu.occupancy import GPUS
 
         if not self.counts:
@@ -243,8 +243,8 @@ class _Kernels:
         reason = why_no_gpu()
         if reason is not None:
             print(
-                f"\nNothing is timed: {reason}.\nOn a machine with a GPU this runs, "
-                "verifies and times all of it beside cuBLAS:\n"
+                f"\nNothing is timed: {reason}.\nOn a machine with a GPU, this command runs,\n"
+                "verifies and times all kernels beside cuBLAS:\n"
                 "    python -m tvm_practice.labs.gpu_schedule --solutions"
             )
             return {}
@@ -319,7 +319,7 @@ def _print_traffic(traffic: Mapping[str, Mapping[str, float]], size: int) -> Non
 def _occupancy(
     kernels: Mapping[str, tuple[int, str]], gpus: Sequence["Gpu"]
 ) -> dict[str, dict[str, Any]]:
-    """Print registers, shared memory and occupancy of (threads, CUDA text) by kernel.
+    """Print registers, shared memory and occupancy of (threads, CUDA source) by kernel.
 
     Returns:
         By kernel and GPU what is printed and what bounds it; empty without a CUDA compiler.
@@ -327,8 +327,9 @@ def _occupancy(
     from tvm_practice.tvm_export.cuda import CudaCompilerError, compiler
 
     print(
-        "\nOccupancy, the share of the possible warps that fit a multiprocessor, and its\nlimit"
-        + (":" if compiler() else ".\nNo CUDA compiler is here: registers are not known.")
+        "\nOccupancy, the share of a multiprocessor's possible warps that fit on it at\n"
+        "once, and its limit"
+        + (":" if compiler() else ".\nNo CUDA compiler is installed, so registers are unknown.")
     )
     if compiler() is None or not kernels:
         return {}
@@ -347,7 +348,7 @@ def _occupancy(
         table.add_row(name, str(threads), *cells)
     show(table)
     for reason in refused.values():
-        say(f"- is not known: {reason}")
+        say(f'"-" is unknown: {reason}')
     return found
 
 

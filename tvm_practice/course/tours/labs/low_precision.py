@@ -46,7 +46,7 @@ def _part(steps: Steps, used: tuple[str, ...], run: Function) -> Any:
             raise
         said = (str(error).strip().splitlines() or ["(no message)"])[0]
         steps.fail(written[0], f"{type(error).__name__}: {said}")
-        say(f"This part cannot go on. It uses {', '.join(written)}; grade them: pytest -m lab8")
+        say(f"This part stops here. It uses {', '.join(written)}; grade them: pytest -m lab8")
     return None
 
 
@@ -127,7 +127,7 @@ class _Study:
                 made = self.steps.attempt(name, *arguments, **options)
                 if self.steps.ran(name):
                     return made
-                print("       until then the reference's is used")
+                print("       until then the reference solution is used")
             return getattr(reference, name)(*arguments, **options)
 
         return function
@@ -362,7 +362,7 @@ class _Study:
             error = float(np.linalg.norm(C - want) / np.linalg.norm(want))
             say(f"On this processor's tiles: relative error {error:.4f}.")
         else:
-            say("This processor has no tiles of bfloat16 (AMX), or the kernel does not allow them.")
+            say("This processor has no bfloat16 tiles (AMX), or the operating system forbids them.")
         return {"relative_error": error, "calls": counts}
 
 

@@ -94,7 +94,7 @@ class _Lab:
     def show_tracker(self, requests: int) -> float:
         """Print what the tracker knows, and how long it is busy with a request."""
         print(
-            f"A tracker on {self.farm.host}:{self.farm.port}, and what it knows as "
+            f"A tracker on {self.farm.host}:{self.farm.port}, and its servers for key "
             f"{self.farm.key!r}:\n  {', '.join(sorted(self.farm.servers))}"
         )
         self._request_seconds = self.steps.chapter.measure_tracker(self.farm, requests)
@@ -210,8 +210,8 @@ class _Lab:
             ("build, one", stages.build, "tuner", f"{stages.builders} at a time"),
             ("tracker, one request", stages.request, "tracker", "one at a time"),
             ("upload, one", stages.upload, "network", f"{size / 1024:.0f} KiB"),
-            ("run, one trial", stages.run, "worker", "with what follows:"),
-            ("  session", parts["session"], "worker", "asked for, a process forked"),
+            ("run, one trial", stages.run, "worker", "includes the parts below:"),
+            ("  session", parts["session"], "worker", "requested, process forked"),
             ("  load", parts["load"], "worker", ""),
             ("  arguments", parts["arguments"], "worker", "allocated and filled"),
             ("  timing", parts["timing"], "worker", "3 samples of 20 ms or a call"),
@@ -253,7 +253,7 @@ class _Lab:
         whose = (
             "made up, because there is no runner" if self._stages is _EXAMPLE else "measured here"
         )
-        say(f"\nThe model, of stages {whose}, in trials per second:")
+        say(f"\nThe model's trials per second, from stages {whose}:")
         _table(
             ("workers", "round by round", "overlapped", "bound by"),
             [
@@ -347,7 +347,7 @@ class _Lab:
 
         trials = self._artifacts
         say(
-            f"\nOf {number_of(len(self.farm), 'worker')} one is killed in the middle of "
+            f"\nOne of {number_of(len(self.farm), 'worker')} is killed in the middle of "
             f"{number_of(len(trials), 'trial')}:"
         )
         figures: dict[str, Any] = {}
