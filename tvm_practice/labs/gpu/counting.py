@@ -1,4 +1,4 @@
-"""What a CUDA schedule asks of memory, counted from its IR: no GPU is needed, none is imitated.
+"""A CUDA schedule's memory requests, counted from its IR, without a GPU or a simulated one.
 
     counts = count_accesses(schedule.mod["main"])
     counts.of("A", write=False).transactions
@@ -8,14 +8,14 @@ of them. What it costs depends on where the 32 addresses are (NVIDIA's words, as
 
 - global memory moves in *sectors* of 32 bytes. A request costs as many as it touches: 4 if 32
   threads read 32 floats in a row, 32 if each float is in another row of a matrix.
-- shared memory has 32 *banks*; the 4-byte word w is in bank w % 32. A bank gives one word at a
-  time: a request takes as many *wavefronts* as the most wanted bank has different words to give.
-  The same word goes to all threads at once. Threads that ask for 8 or 16 bytes are served in
-  halves or quarters of a warp. More wavefronts than that are *bank conflicts*.
+- shared memory has 32 *banks*; the 4-byte word w is in bank w % 32. A bank serves one word at a
+  time, to all threads that want it. So a request takes as many *wavefronts* as the busiest bank
+  has different words to serve. Threads that request 8 or 16 bytes are served in halves or
+  quarters of a warp. More wavefronts than that are *bank conflicts*.
 
-One block is followed, instruction by instruction, all its threads at once, and its counts are those
-of the IR: what the compiler keeps in a register between two uses is counted twice, a cache is not
-in the model. See CUDA C++ Programming Guide, "Device Memory Accesses".
+The count follows one thread block, instruction by instruction, all its threads at once. It counts
+the IR's accesses: a value that the compiler keeps in a register between two uses counts twice, and
+the model has no cache. See CUDA C++ Programming Guide, "Device Memory Accesses".
 """
 
 import textwrap
@@ -129,8 +129,8 @@ class KernelCounts:
     Attributes:
         grid: thread blocks in x, y and z.
         block: threads in x, y and z.
-        shared_bytes: of the buffers of scope "shared", as the schedule declares them: a software
-            pipeline, which TVM makes later, has them twice.
+        shared_bytes: size of the buffers of scope "shared" as the schedule declares them; a
+            software pipeline, which TVM makes later, doubles them.
     """
 
     grid: tuple[int, int, int]
@@ -144,7 +144,7 @@ class KernelCounts:
 
     @property
     def threads(self) -> int:
-        """Of a thread block."""
+        """Threads per thread block."""
         return self.block[0] * self.block[1] * self.block[2]
 
     def of(self, buffer: str, *, write: bool) -> AccessCount:
@@ -183,13 +183,13 @@ def count_accesses(
     16 bytes at a time, stores as pairs of floats in the layout of `mma`; CUDA leaves both open.
 
     Args:
-        function: a PrimFunc, or an IRModule with a `main`, of one kernel: its loops are bound. Of
-            classic TVM, a tvm.te.Schedule, whose `storage_align` and fragments are not counted.
+        function: a PrimFunc, or an IRModule with a `main`, of one kernel with bound loops. In
+            classic TVM, a tvm.te.Schedule; its `storage_align` and fragments are not counted.
         tensors: the inputs and outputs of a classic schedule.
-        block: which one, in x, y and z.
+        block: the thread block's index in x, y and z.
 
     Raises:
-        CannotFollow: there are no threads, or an index depends on data.
+        CannotFollow: no loop is bound to threads, or an index depends on data.
     """
     writer = _WarpWriter()
     lowered = plain_loops(function) if tensors is None else classic_loops(function, tensors)

@@ -1,12 +1,12 @@
-"""How many thread blocks of a kernel fit on a multiprocessor at once, and what keeps more from it.
+"""How many thread blocks of a kernel fit on a multiprocessor at once, and which limit stops more.
 
 A multiprocessor hides the latency of one warp behind the work of others: the more warps it holds,
-the more it can hide. It has room for so many blocks, threads, registers and bytes of shared memory,
-and the first that runs out is the limit.
+the more it can hide. It has room for a number of thread blocks, threads, registers and bytes of
+shared memory; the first to run out is the limit.
 
 The limits are those of NVIDIA's CUDA C++ Programming Guide, "Compute Capabilities", table
-"Technical Specifications per Compute Capability"; in which units registers and shared memory are
-handed out is in `cuda_occupancy.h` of the CUDA toolkit, against which a test holds this file.
+"Technical Specifications per Compute Capability". The allocation units of registers and shared
+memory are in the CUDA toolkit's `cuda_occupancy.h`; a test compares this file with it.
 """
 
 from dataclasses import dataclass
@@ -24,9 +24,9 @@ class Gpu:
         arch: as compilers call it.
         multiprocessors: on the SXM board.
         shared_per_sm: bytes.
-        shared_per_block: bytes, after a program asked for more than the 48 KiB that it has unasked.
-        shared_reserved: bytes that the driver takes of each block.
-        shared_unit: shared memory is handed out in multiples of so many bytes.
+        shared_per_block: bytes, once a program has asked for more than the default 48 KiB.
+        shared_reserved: bytes of each thread block's share that the driver keeps.
+        shared_unit: shared memory is allocated in multiples of this many bytes.
     """
 
     name: str
@@ -52,13 +52,14 @@ GPUS = (V100, A100, H100)
 
 @dataclass(frozen=True)
 class Occupancy:
-    """What of a kernel a multiprocessor holds.
+    """How much of a kernel a multiprocessor holds at once.
 
     Attributes:
-        blocks: at once; 0 if not even one fits.
-        warps: of those thread blocks.
-        share: warps of the most that a multiprocessor can hold, 0 to 1.
-        limit: what keeps further ones out: "blocks", "threads", "registers" or "shared memory".
+        blocks: thread blocks; 0 if not even one fits.
+        warps: the warps of those thread blocks.
+        share: `warps` over the most that a multiprocessor can hold, 0 to 1.
+        limit: the resource that admits no further thread block: "blocks", "threads", "registers" or
+            "shared memory".
     """
 
     blocks: int
@@ -71,12 +72,12 @@ def occupancy(gpu: Gpu, *, threads: int, registers: int = 0, shared_bytes: int =
     """How many thread blocks fit on a multiprocessor.
 
     Args:
-        threads: of a block.
-        registers: of a thread, as the compiler says; 0 if that is not known: no limit then.
-        shared_bytes: of a block.
+        threads: threads per thread block.
+        registers: registers per thread, as the compiler reports; 0, unknown, sets no limit.
+        shared_bytes: shared memory per thread block.
 
     Raises:
-        ValueError: a block of no or of more than 1024 threads.
+        ValueError: the thread block has no thread, or more than 1024.
     """
     if not 1 <= threads <= gpu.threads_per_block:
         raise ValueError(f"threads={threads} is not between 1 and {gpu.threads_per_block}")

@@ -1,11 +1,11 @@
 """The values of a CUDA schedule, on a CPU: its threads one after the other.
 
-In a schedule's IR a loop that is bound to threads is a loop still, and what the threads of a block
-fetch together is written inside each of them, as loops over all threads. So with plain loops in
-place of the bound ones the function is right if it was: every thread fetches the whole tile before
-it uses it. It is slow (each thread fetches what all do), and it does not see
+In a schedule's IR, a loop that is bound to threads is still a loop. The fetch that a thread block's
+threads share stands inside each thread, as loops over all threads. So a correct function stays
+correct when plain loops replace the bound ones: every thread fetches the whole tile before it uses
+it. That is slow (each thread fetches everything), and it does not check
 
-- what TVM adds when it lowers the bound loops: barriers, warp shuffles;
+- the barriers and warp shuffles that TVM adds when it lowers the bound loops;
 - intrinsics: tensor-core instructions have no meaning on a CPU; `untensorized` leaves them out.
 """
 
@@ -41,9 +41,9 @@ def untensorized(schedule: Any, original: Any) -> Any:
 
 
 def run_on_cpu(mod: Any, inputs: list[Any], shape: tuple[int, ...], dtype: str = "float32") -> Any:
-    """Run an IRModule's main(*inputs, output) with plain loops; the output as numpy.
+    """Run an IRModule's main(*inputs, output) with plain loops; returns the output as numpy.
 
-    It starts as NaN, so that what no thread writes is seen.
+    The output starts as NaN, so elements that no thread writes show.
     """
     import numpy as np
     import tvm
@@ -60,7 +60,7 @@ def matmul_on_cpu(schedule: Any, m: int, n: int, k: int, *, name: str = "C") -> 
     """C of a scheduled matmul on new inputs, and numpy's.
 
     Args:
-        schedule: of the tensors that `declare` gives for m, n and k.
+        schedule: a schedule of the function that `declare` gives for m, n and k.
         m: rows of A and C.
         n: columns of B and C.
         k: columns of A, rows of B.

@@ -160,7 +160,7 @@ def compare(
 
 
 def _roofline(figures: dict[str, Any], size: int, moved: Mapping[str, int], folder: Path) -> None:
-    """Draw the kernels under cuBLAS's best and the memory's bandwidth, a picture a type."""
+    """Draw the kernels under cuBLAS's best and the memory's bandwidth, one picture per type."""
     import torch
 
     from tvm_practice.viz.drawing import standalone
@@ -190,8 +190,8 @@ def _roofline(figures: dict[str, Any], size: int, moved: Mapping[str, int], fold
             limits,
             kernels,
             title=f"{size}³ {dtype} under cuBLAS and the memory",
-            intensity_label="operations per byte asked of global memory "
-            "(above the slope, caches answer)",
+            intensity_label="operations per byte requested from global memory "
+            "(above the slope, caches serve)",
             rate_label="GFLOP/s",
         )
         file = folder / f"roofline_{dtype}.svg"
