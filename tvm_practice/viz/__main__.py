@@ -118,8 +118,8 @@ def nest(
 def access(what: str | None, mine: bool, engine: str, touches: int, out: Path | None) -> None:
     """Show the order of memory accesses: strides, lines, reuse; with --out, a picture.
 
-    --out takes .svg and .png for a still picture, .gif for a moving one. A function of your own
-    should be small: a few ten thousand elements can be told apart.
+    --out takes .svg and .png for a still picture, .gif for a moving one. Keep your own
+    function small: the picture can show a few tens of thousands of elements.
     """
     from tvm_practice.viz.access_picture import window
     from tvm_practice.viz.study_tables import access_table
@@ -134,8 +134,8 @@ def access(what: str | None, mine: bool, engine: str, touches: int, out: Path | 
     _print(access_table(windows))
     click.echo(
         f"{next(iter(windows.values())).trace.numbers.size} touches of memory. Strides: in "
-        "elements, the commonest three.\nReuse: so many other cache lines are touched before a "
-        "line is touched again."
+        "elements, the three commonest.\nReuse within: at most so many other cache lines between "
+        "two touches of a line."
     )
     if out is not None:
         _draw_access(windows, out)
@@ -324,7 +324,8 @@ def roofline(size: int, out: Path | None) -> None:
         f"({limits['one_threads_gbps']:.0f} by one thread), "
         + (f"last cache {limits['cache_gbps']:.0f} GB/s, " if limits["cache_gbps"] else "")
         + f"{limits['threads']} threads\n"
-        "Operations per byte from beyond the L2 cache, and from memory, in a first call:"
+        "Per kernel: GFLOP/s; operations per byte from beyond the L2 cache and per byte\n"
+        "from memory, both in a first call; share of its limit:"
     )
     for name, kernel in study["kernels"].items():
         near = kernel["cache_intensity"]

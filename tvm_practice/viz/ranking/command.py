@@ -30,10 +30,12 @@ _SHOWN = 5  # schedules at each end of the table
     "--size", type=click.IntRange(64, 512), default=256, show_default=True,
     help="Rows and columns of the matrices, a multiple of 64.",
 )  # fmt: skip
-@click.option("--seed", type=int, default=1, show_default=True, help="Of the schedules drawn.")
+@click.option(
+    "--seed", type=int, default=1, show_default=True, help="Seed for drawing the schedules."
+)
 @click.option(
     "--seconds", type=click.FloatRange(1, 600), default=20, show_default=True,
-    help="For timing them all, in turns.",
+    help="Seconds for timing all schedules, in turns.",
 )  # fmt: skip
 @click.option(
     "--save", type=click.Path(dir_okay=False, path_type=Path),
@@ -41,7 +43,7 @@ _SHOWN = 5  # schedules at each end of the table
 )  # fmt: skip
 @click.option(
     "--times", "kept", type=click.Path(dir_okay=False, path_type=Path),
-    help="A file that --save wrote: estimate its schedules anew, time nothing.",
+    help="A file that --save wrote: estimate its schedules again; time nothing.",
 )  # fmt: skip
 @click.option(
     "--out", type=click.Path(dir_okay=False, path_type=Path), help="File for the picture, an .svg."
