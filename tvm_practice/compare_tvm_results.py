@@ -1,4 +1,4 @@
-"""A run's PyTorch latency against TVM artifacts' latency.
+"""The PyTorch latency of an `icd run` against TVM artifacts' latency.
 
     python -m tvm_practice.compare_tvm_results runs/mlp/metrics.json runs/tvm_mlp/metadata.json
 
@@ -45,9 +45,11 @@ def main(
 ) -> None:
     """Compare a run's METRICS (metrics.json) with artifacts' METADATA (metadata.json).
 
-    Prints icd_latency_ms, tvm_latency_ms, speedup_vs_tvm (tvm / icd) with its 95% interval,
-    delta_ms (positive: ICD is faster), how the artifact was made and whether it verified. Exit
-    code 2 for a file that is missing or holds something else.
+    The run is one of the course's command `icd run`, which measures PyTorch; "ICD" stands for it.
+    Prints both latencies, their difference TVM - ICD, the ratio TVM / ICD with its 95% interval,
+    and which is faster. --output and --json write more: icd_latency_ms, tvm_latency_ms,
+    speedup_vs_tvm (tvm / icd), delta_ms (positive: ICD is faster), how each artifact was made and
+    whether it verified. Exit code 2 for a file that is missing or holds something else.
     """
     from rich.console import Console
 
