@@ -40,7 +40,7 @@ def test_a_puzzle_is_shown_before_and_after(cheap: Tree) -> None:
     [
         (("for i ", "for rows "), None),
         (("Y_update", "Y"), None),
-        (("serial(4)", "serial(5)"), "line 1: `for i in serial(5):`, but wanted is `for i in"),
+        (("serial(4)", "serial(5)"), "line 1: `for i in serial(5):`, but should be `for i in"),
         (("parallel", "serial"), "line 2: `for j in serial(3):`, but"),
         (("<- X", "<- B"), "line 3: "),
         (("        Y", "    Y"), "line 3: "),

@@ -607,5 +607,5 @@ edited(
     "lost_bound",
     "four_parts_in_tiles_of_three",
     {"schedule.split(i, [None, 21])": "schedule.split(i, [4, None])"},
-    message="of what showed the bug",
+    message="the symptom gone",
 )

@@ -6,7 +6,7 @@ edited(
     "split_loop",
     "factor_outside",
     {"[None, factor]": "[factor, None]"},
-    message=r"line 1: `for i_0 in serial\(\d\):`, but wanted is `for i_0 in serial\(\d+\):`",
+    message=r"line 1: `for i_0 in serial\(\d\):`, but should be `for i_0 in serial\(\d+\):`",
 )
 
 
@@ -83,7 +83,7 @@ edited(
     "rows_to_threads",
     "columns_in_parallel",
     {"i, _ =": "_, i ="},
-    message="line 1: `for i in serial.* wanted is `for i in parallel",
+    message="line 1: `for i in serial.* should be `for i in parallel",
 )
 edited(
     "rows_to_threads",
@@ -121,13 +121,13 @@ def both_written_out(schedule):
         schedule.unroll(loop)
 
 
-@mutant("no_middle_stage", message="line 3: `B: B <- X`, but wanted is `Y: Y <- X`")
+@mutant("no_middle_stage", message="line 3: `B: B <- X`, but should be `Y: Y <- X`")
 def fused_loops_only(schedule):
     i, _ = schedule.get_loops(schedule.get_sblock("Y"))
     schedule.compute_at(schedule.get_sblock("B"), i)
 
 
-@mutant("no_middle_stage", message="line 3: `B: B <- X`, but wanted is `Y: Y <- X`")
+@mutant("no_middle_stage", message="line 3: `B: B <- X`, but should be `Y: Y <- X`")
 def nothing_done(schedule):
     schedule.get_sblock("B")
 
@@ -145,7 +145,7 @@ edited(
 )
 
 
-@mutant("row_by_row", message="line 3: `Y: Y <- X`, but wanted is `B: B <- X`")
+@mutant("row_by_row", message="line 3: `Y: Y <- X`, but should be `B: B <- X`")
 def inlined_instead(schedule):
     schedule.compute_inline(schedule.get_sblock("B"))
 
@@ -352,13 +352,13 @@ edited(
     "rows_to_threads",
     "many_rows_only",
     {"schedule.parallel(i)": "if int(schedule.get(i).extent) >= 10:\n        schedule.parallel(i)"},
-    message="wanted is `for i in parallel",
+    message="should be `for i in parallel",
 )
 edited(
     "columns_to_lanes",
     "whole_registers_only",
     {"schedule.vectorize(j)": "if int(schedule.get(j).extent) > 3:\n        schedule.vectorize(j)"},
-    message="wanted is `for j in vectorized",
+    message="should be `for j in vectorized",
 )
 edited(
     "zero_first",
@@ -462,7 +462,7 @@ def nothing_for_one(schedule, factor):
         schedule.rfactor(p, 0)
 
 
-@mutant("stored_by_columns", message="kept in B")
+@mutant("stored_by_columns", message="to be stored in B")
 def transposed_unless_square(schedule):
     b = schedule.get_sblock("B")
     j, i = schedule.get_loops(b)

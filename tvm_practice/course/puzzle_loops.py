@@ -165,7 +165,7 @@ def first_difference(seen: str, wanted: str) -> str | None:
             if line.strip() == other.strip():
                 loops = f"{'more' if len(line) > len(other) else 'fewer'} loops than wanted"
                 return f"line {number}: `{line.strip()}` is in {loops}"
-            return f"line {number}: `{line.strip()}`, but wanted is `{other.strip()}`"
+            return f"line {number}: `{line.strip()}`, but should be `{other.strip()}`"
     return None
 
 
@@ -212,7 +212,7 @@ def expect_picture(puzzle: Puzzle, schedule: Any, sizes: Sizes) -> None:
         seen, wanted = (each.replace("Y.rf <- X, Y.rf", "Y.rf <- X") for each in (seen, wanted))
     difference = first_difference(seen, wanted)
     kind_alone = wanted == _serial(wanted) and first_difference(_serial(seen), wanted) is None
-    look = "these are the loops, but none of them is to run in another way"
+    look = "the loops are right, but all of them should stay serial"
     expect(
         difference is None,
         expected=_below(wanted),

@@ -160,7 +160,7 @@ def _expect_repaired(hunt: Hunt, tensors: list[Any], schedule: Any, sizes: Sizes
     count, limit = hunt.symptom(schedule, tensors), hunt.limit(sizes)
     expect(
         count <= limit,
-        expected=f"{limit} at most of what showed the bug",
+        expected=f"the symptom gone: a count of at most {limit}",
         seen=f"still: {hunt.told.format(count=count)}" + show_nest(nest),
         look=hunt.look,
     )
@@ -175,7 +175,7 @@ def _expect_repaired(hunt: Hunt, tensors: list[Any], schedule: Any, sizes: Sizes
         hunt.written_once(tensors, schedule),
         expected=f"a repair that writes each element of {hunt.once} once",
         seen="some are written again" + show_nest(nest),
-        look="the loop given to reverse_compute_at, and the loops around it: the sum's is not one",
+        look="the loop given to reverse_compute_at: neither the sum's loop nor one inside it",
     )
 
 

@@ -183,8 +183,8 @@ def _expect_row_by_row(schedule: Any) -> None:
             indices == wanted,
             expected=f"row by row: iteration {number} computes Y[{wanted[0]}, {wanted[1]}]",
             seen=f"it computes Y[{', '.join(map(str, indices))}]",
-            look="the order of the loops, rows outside columns, whatever the sizes are: fuse takes "
-            "that over rows first",
+            look="the order of the loops: rows outside columns, for all sizes; fuse takes the loop "
+            "over rows first",
         )
 
 
@@ -236,8 +236,7 @@ def _expect_sum_by_sum(schedule: Any) -> None:
             row == number // elements,
             expected=f"sum by sum: iteration {number} adds to Y[{number // elements}]",
             seen=f"it adds to Y[{row}]",
-            look="the loop that is unrolled, the sum's, inside that over rows: whatever the sizes "
-            "are",
+            look="the unrolled loop: it is the sum's, inside the loop over rows, for all sizes",
         )
 
 
@@ -398,13 +397,13 @@ def _expect_transposed(schedule: Any) -> None:
             expected="the loops of B as they are: "
             f"iteration {at} reads X[{at // rows}, {at % rows}]",
             seen=f"it reads X[{column}, {row}]",
-            look="schedule.reorder: transform_layout alone is asked for, whatever the sizes are",
+            look="schedule.reorder: the puzzle asks only for transform_layout, for all sizes",
         )
         expect(
             indices == (row, column),
-            expected=f"X[{column}, {row}], which iteration {at} of B reads, kept in "
+            expected=f"X[{column}, {row}], which iteration {at} of B reads, to be stored in "
             f"B[{row}, {column}]",
-            seen=f"it is in B[{', '.join(map(str, indices))}]",
+            seen=f"it is stored in B[{', '.join(map(str, indices))}]",
             look="lambda j, i: (i, j), whatever the sizes are",
         )
     _expect_row_by_row(schedule)
