@@ -516,5 +516,5 @@ edited(
     "softmax",
     "differences_cut_off",
     {"X[i, j] - row_max[i]": "te.max(X[i, j] - row_max[i], -87.0)"},
-    message="nothing is cut off",
+    message="do not clip the difference",
 )

@@ -328,7 +328,7 @@ def check_dense_bias_relu(dense_bias_relu: Declare) -> None:
                 ("biased", found["dense"] + bias, "the sum of dense and bias, and nothing else"),
                 ("Y", np.maximum(found["biased"], 0), "te.max(biased, 0.0): exactly 0 below 0"),
             ):
-                what = f"{name} of the stage before it, values about {scale:g}"
+                what = f"{name} computed from the stage before it, for values about {scale:g}"
                 expect_close(found[name], want, what=what, look=look, atol=0, rtol=1e-6)
         x[0], w[:, 0] = 0, np.inf
         with np.errstate(invalid="ignore"):
@@ -415,9 +415,12 @@ def check_softmax(softmax: Declare) -> None:
 def _expect_exact(found: Stages) -> None:
     """Of a sum of 1 Y is the exponent itself: nothing that is added to be safe is so small."""
     (whole,) = np.nonzero(found["row_sum"].reshape(-1) == 1)
-    what = "Y of rows whose row_sum is 1: their exponents"
-    look = "the division by row_sum: it is 1 at least, and needs nothing added to it"
-    expect_close(found["Y"][whole], found["exponent"][whole], what=what, look=look, atol=0, rtol=0)
+    what = "Y in the rows whose row_sum is 1"
+    look = "the division by row_sum: row_sum is at least 1, so add nothing to it"
+    expect_close(
+        found["Y"][whole], found["exponent"][whole], what=what, look=look, whose="exponent",
+        atol=0, rtol=0,
+    )  # fmt: skip
 
 
 def _expect_softmax(found: Stages, x: np.ndarray, which: str) -> None:
@@ -443,8 +446,8 @@ def _expect_softmax(found: Stages, x: np.ndarray, which: str) -> None:
     expect_close(
         vanishing,
         np.zeros_like(vanishing),
-        what=f"exponent {which}, of differences below -110",
-        look="te.exp of the difference itself: nothing is cut off before it",
+        what=f"exponent {which}, for differences below -110",
+        look="te.exp of the difference itself: do not clip the difference first",
         atol=0,
     )
 
