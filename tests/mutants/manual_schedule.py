@@ -131,7 +131,7 @@ edited(
     "register_block",
     "writes_back_at_the_end",
     {"    schedule.reverse_compute_at(write_back, j_outer, preserve_unit_loops=True)\n": ""},
-    message="more of C than a tile waits in the buffer",
+    message="the buffer holds more of C than one tile",
     of="in_one_piece",
 )
 
@@ -2639,7 +2639,7 @@ edited(
         "        schedule.reorder(*loops[::-1])\n"
         "    schedule.vectorize(",
     },
-    message="steps by",
+    message="moves the indices",
 )
 for _exercise, _indent in (("accumulate_locally", " " * 4), ("order_packed", " " * 8)):
     _last = f"{_indent}schedule.vectorize(schedule.get_loops(write_back)"
@@ -2662,7 +2662,7 @@ edited(
         "        schedule.reorder(*last[::-1])\n"
         "    schedule.vectorize(",
     },
-    message="steps by",
+    message="moves the indices",
 )
 _COPY = "        schedule.vectorize(schedule.get_loops(write_back)[-1])\n"
 for _name, _edits, _message in (
@@ -2678,7 +2678,7 @@ for _name, _edits, _message in (
             "    schedule.reorder(outer": "    if rows == columns:\n        i, j = j, i\n"
             "    schedule.reorder(outer"
         },
-        "as many rows as columns|steps by",
+        "as many rows as columns|moves the indices",
     ),
     (
         "row_panels_first_where_there_are_as_many",

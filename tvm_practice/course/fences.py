@@ -60,7 +60,7 @@ def why_nan(values: np.ndarray) -> str:
     if not np.isnan(values).any():
         return ""
     return (
-        "; NaN lies beside the inputs, and in each element that is not written: split guards the "
+        "; memory beside the inputs and elements that nothing writes hold NaN: split guards the "
         "block where a part does not divide the size, unless it is told not to"
     )
 

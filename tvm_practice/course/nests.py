@@ -174,7 +174,8 @@ def expect_axes(schedule: Any, block: Any, wanted: str, *, look: str, axes: str 
             int(loop.extent) == 1
             or step == (part if "*" in part else f"{part}*1")
             or (step == _NO_AXIS and extents[part.partition("*")[0]] == 1),
-            expected=f"loops that step along {wanted}, outermost first",
+            expected=f"loops that step along {wanted}, outermost first (x*8: 8 along x per "
+            "iteration)",
             seen=f"{loop.loop_var} steps along {step}",
             look=look,
         )
@@ -266,8 +267,9 @@ def expect_step(schedule: Any, block: str, buffer: str, *, loop: int, axis: int,
     wanted[axis] = 1
     expect(
         list(steps) == wanted,
-        expected=f"the loop {around[loop].loop_var} of {block} steps by {wanted} in {buffer}",
-        seen=f"it steps by {list(steps)}",
+        expected=f"the loop {around[loop].loop_var} of {block} moves the indices of {buffer} "
+        f"by {wanted} per iteration",
+        seen=f"it moves them by {list(steps)}",
         look=look,
     )
 
@@ -422,10 +424,10 @@ def _expect_written_once(found: _RegisterBlock) -> None:
     )
     shared = shared_loops(ends[0], found.loops)
     too_often = "written again at every step of k"
-    too_late = "more of C than a tile waits in the buffer, which registers cannot hold"
+    too_late = "the buffer holds more of C than one tile, which is too much for registers"
     expect(
         shared == found.tile_loops,
-        expected="C is written once a tile: inside j_outer, after k_outer has ended",
+        expected="C is written once per tile: inside j_outer, after k_outer has ended",
         seen=f"written in {show(ends[0])}, added up in {show(found.loops)}: "
         + (too_often if shared > found.tile_loops else too_late),
         look="reverse_compute_at(the write-back block, j_outer)",

@@ -105,7 +105,7 @@ def expect_inside(schedule: Any, tensors: Sequence[Any], names: Sequence[str]) -
     expect(
         not outside,
         expected=f"no access outside {' and '.join(outside)}",
-        seen="some are behind the last element" + show_nest(symptoms.nest_of(schedule)),
+        seen="some accesses are past the last element" + show_nest(symptoms.nest_of(schedule)),
         look="split: it guards the block where a part does not divide its loop, unless it is told "
         "not to",
     )

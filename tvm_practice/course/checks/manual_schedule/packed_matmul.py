@@ -285,7 +285,9 @@ def _expect_ordered(
     copied = next(path for path, each in paths(nest) if each.writes == "C")
     _expect_tile_written(loops, copied, tile)
     if tile[1] > 1:
-        look = "the order of the copy's loops, rows before columns also where they are as many"
+        look = (
+            "the order of the copy's loops: rows before columns, even for as many rows as columns"
+        )
         expect_step(schedule, "C", "C", loop=-1, axis=-1, look=look)
 
 
@@ -732,10 +734,10 @@ def _expect_packed_before(loops: Sequence[Loop], before: _Side, near: _Side, whe
     )
     expect(
         not inside and alone,
-        expected=f"{before.source} packed before, its {before.panels} {before.cut} panels in "
+        expected=f"{before.source} packed beforehand, its {before.panels} {before.cut} panels in "
         f"parallel, with {when} and {near.panels} {near.cut} panel{'s' * (near.panels != 1)}",
         seen=f"packed in {show(before.packing)}, used in {show(loops)}",
-        look="rows_first alone decides which operand is packed before, whatever the sizes are",
+        look="rows_first alone decides which operand is packed beforehand, for all sizes",
     )
     if near.panels == 1:
         return
@@ -771,7 +773,7 @@ def _expect_parallel(loops: Sequence[Loop], near: _Side, before: _Side, when: st
     expect(
         (outermost.kind, outermost.extent) == ("parallel", before.panels)
         and outermost is not loops[0],
-        expected=f"{before.source} is packed before, once for all {near.cut} panels, its "
+        expected=f"{before.source} is packed beforehand, once for all {near.cut} panels, its "
         f"outermost loop of {before.panels} panels parallel",
         seen=f"packed in {show(before.packing)}, used in {show(loops)}",
         look=f"schedule.parallel on the outermost loop of {before.source}_packed's block",

@@ -121,7 +121,7 @@ def check_pack_operand(pack_operand: Function) -> None:
         expect(
             np.array_equal(run(x), _packed_values(x, axis, width, depth), equal_nan=True),
             expected=f"{what}: zeros past the edge, even where X holds infinities; X's NaN is kept",
-            seen="NaN, or an infinity, or a zero that should be one",
+            seen="a NaN or an infinity past the edge, or a zero in place of one inside X",
             look="te.if_then_else chooses 0.0 there; an element of X times 0 is NaN if it is "
             "infinite",
         )

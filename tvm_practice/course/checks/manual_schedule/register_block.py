@@ -272,7 +272,7 @@ def _expect_copied(
 
 def _expect_columns_last(schedule: Any, copy: Statement) -> None:
     """The last loop of the copy to C steps along its columns."""
-    look = "the order of the copy's loops, rows before columns also where they are as many"
+    look = "the order of the copy's loops: rows before columns, even for as many rows as columns"
     expect_step(schedule, copy.name, copy.writes, loop=-1, axis=-1, look=look)
 
 
