@@ -30,7 +30,7 @@ def time_of_all_calls_together(function, arguments, *, number, repeats):
     return np.array(evaluator(*arguments).results) * 1e3 * number
 
 
-@mutant("time_function", message="the engine's time_evaluator holds the clock")
+@mutant("time_function", message="the engine's time_evaluator measures the time")
 def loop_in_python(function, arguments, *, number, repeats):
     import time
 
@@ -722,7 +722,7 @@ def parallel_rows_only(size, *, tile=32):
     return out
 
 
-@mutant("sample_latency", message="which fails")
+@mutant("sample_latency", message="the exception of call")
 def failures_swallowed(run, *, warmup, repeats):
     import time
 
@@ -741,7 +741,7 @@ def failures_swallowed(run, *, warmup, repeats):
     return np.array(out)
 
 
-@mutant("sample_latency", message="which fails")
+@mutant("sample_latency", message="the exception of call")
 def warmup_failures_swallowed(run, *, warmup, repeats):
     import time
 

@@ -134,7 +134,7 @@ def check_time_function(time_function: Callable[..., np.ndarray]) -> None:
         returned = time_function(module, arguments, number=number, repeats=repeats)
     expect(
         bool(measured),
-        expected="the engine's time_evaluator holds the clock",
+        expected="the engine's time_evaluator measures the time",
         seen="it was not called",
         look="function.time_evaluator('main', tvm.cpu(), ...): timed from Python, each call is "
         "about a microsecond longer, which is more than a small function takes",
@@ -372,8 +372,8 @@ def check_sample_latency(sample_latency: Callable[..., np.ndarray]) -> None:
         expect(
             machine.looks >= 2 * repeats,
             expected="the clock read before each call and after it, so that nothing else is timed",
-            seen=f"{number_of(machine.looks, 'look')} at it for {number_of(repeats, 'sample')}",
-            look="a time after one call that is also the time before the next",
+            seen=f"{number_of(machine.looks, 'reading')} for {number_of(repeats, 'sample')}",
+            look="a reading that ends one sample and begins the next: read the clock again",
         )
     _expect_samples(sample_latency(lambda: None, warmup=2, repeats=0), 0, name="sample_latency")
     _expect_each_call_warmed_up(sample_latency)
@@ -431,7 +431,11 @@ def _expect_failure_told(sample_latency: Callable[..., np.ndarray], failing: int
             seen="it is off after the call",
             look="gc.disable",
         )
-    raise fail(f"the error of call {failing}, which fails", "samples", "the try around a call")
+    raise fail(
+        f"the exception of call {failing}, as it was raised",
+        "samples, as if no call had failed",
+        "the try around a call: let the exception through",
+    )
 
 
 def _expect_number(seen: Any, want: float, *, what: str, look: str) -> None:
@@ -611,7 +615,11 @@ def _expect_failure_raised(compare_interleaved: Compare, failing: int) -> None:
             compare_interleaved(run, run, rounds=2)
     except LookupError:
         return
-    raise fail(f"the error of call {failing}, which fails", "a ratio", "the try around a call")
+    raise fail(
+        f"the exception of call {failing}, as it was raised",
+        "a ratio, as if no call had failed",
+        "the try around a call: let the exception through",
+    )
 
 
 def _check_few(
@@ -773,9 +781,10 @@ def _check_intervals(compare_interleaved: Compare, rng: np.random.Generator) -> 
     typical = float(np.sqrt(np.mean(np.square(off))))
     expect(
         typical < 0.85,
-        expected="ends that are off by 0.35 percentage points, those of 2000 resampled medians",
-        seen=f"ends that are off by {typical:.2f} percentage points in {len(off)} of them",
-        look="the number of medians below the percentiles: 2000",
+        expected="ends within about 0.35 percentage points of 2.5 and 97.5, as 2000 resampled "
+        "medians give them",
+        seen=f"ends that are typically {typical:.2f} percentage points off",
+        look="how many medians np.percentile is given: 2000",
     )
 
 
@@ -795,10 +804,10 @@ def _check_draws(compare_interleaved: Compare, rng: np.random.Generator) -> None
         another += (low > 1.01) + (high < 3.99)
     expect(
         another <= 26,  # 11 of 2000 medians, with a standard deviation of 3; 40 of 500
-        expected=f"about 11 of {2 * calls} ends at another ratio than the smallest or the largest, "
-        "which are those of 2000 resampled medians",
+        expected=f"about 11 of {2 * calls} ends that are neither the smallest nor the largest "
+        "ratio, as 2000 resampled medians give them",
         seen=f"{another} of them",
-        look="the number of medians below the percentiles: 2000 in each call",
+        look="how many medians np.percentile is given: 2000 in each call",
     )
 
 
@@ -854,9 +863,9 @@ def _check_noisy(
     )
     expect(
         low < high,
-        expected="an interval, when the rounds differ",
+        expected="an interval with two different ends when the rounds differ",
         seen=f"{low:.3g} to {high:.3g}",
-        look="the resamples are drawn with replacement: without it each has the same rounds",
+        look="draw the resamples with replacement: without it, each holds the same rounds",
     )
     expect(
         low < ratio < high,
@@ -1062,7 +1071,7 @@ def _expect_given_to_compiler(
             not copies,
             expected=f"{name} with one statement that adds up, straight into its output",
             seen=f"copies beside it: {', '.join(copies)}",
-            look="te.compute, once; and cache_write, which phase 2's tile has not",
+            look="te.compute: call it once; and cache_write, which phase 2's tile does not use",
         )
         noted = re.findall(r'"(\w*pragma\w*)"', function.script())
         expect(
