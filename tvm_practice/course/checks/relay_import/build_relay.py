@@ -79,7 +79,8 @@ def check_build_relay(build_relay: Callable[..., Any]) -> None:
     )
     expect(
         any(len(shape) == 6 for shape in weights.values()),
-        expected="the convolution's weight packed for vectors, in 6 dimensions (OIHWio)",
+        expected="the convolution's weight packed for vectors, in 6 dimensions: its input and "
+        "output channels are each split in two",
         seen=f"weights of shapes {', '.join(str(tuple(s)) for s in weights.values())}",
         look="opt_level=3 of tvm.transform.PassContext around relay.build",
     )
@@ -119,7 +120,8 @@ def _check_settings(
     )
     expect(
         any("NCHWc" in kernel for kernel in single),
-        expected="level 3 with config as well: a convolution in the layout NCHWc",
+        expected="level 3 with config as well: a convolution with split channels, NCHWc "
+        "in its name",
         seen=", ".join(single[1:]),
         look="tvm.transform.PassContext(opt_level=3, config=config)",
     )

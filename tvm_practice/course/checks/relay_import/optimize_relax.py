@@ -70,9 +70,9 @@ def check_optimize_relax(optimize_relax: Callable[..., Any]) -> None:
     parts = [type(each).__name__ for each in optimized["main"].body.blocks]
     expect(
         "DataflowBlock" in parts,
-        expected="a main whose calls are in a dataflow part, as imported",
+        expected="main's calls in a dataflow part, as imported (a DataflowBlock: no side effects)",
         seen=", ".join(parts),
-        look="passes beside the eight, such as ToNonDataflow: later passes look at dataflow alone",
+        look="passes beside the eight, such as ToNonDataflow: later passes need dataflow parts",
     )
     operators, shown = graph(mod), graph(optimized)
     expect_operators(shown, ("conv2d", "relu", "matmul"))

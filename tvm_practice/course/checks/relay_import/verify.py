@@ -125,7 +125,8 @@ def check_verify(verify: Callable[..., Any]) -> None:
     message = _expect_rejected(verify, got, want, case="NaN", look="comparisons with NaN are false")
     expect(
         len(re.findall(r"(?i)\binf|∞", message)) >= 2,
-        expected="both errors named as infinite for NaN, the absolute and the relative one",
+        expected="for NaN, a message that gives both errors as infinite, the absolute and the "
+        "relative one",
         seen=message,
         look="the text of the ValueError: report an error of NaN as infinite",
     )
@@ -142,9 +143,10 @@ def check_verify(verify: Callable[..., Any]) -> None:
     )
     expect(
         abs(float(returned) - wanted) <= 1e-9 * wanted,
-        expected=f"the largest absolute error of float32 for float64, {wanted!r}",
+        expected="the largest absolute error of a float32 output and a float64 reference, "
+        f"{wanted!r}",
         seen=f"{returned!r}",
-        look="both in float64, whatever the other's type is",
+        look="the difference: convert both arrays to float64 first",
     )
     many = int(rng.integers(1_100_000, 3_000_000))
     for shape in ((1201, 3), (3, 1201), (601, 1, 701), (300_007,), (many,)):
