@@ -1851,7 +1851,7 @@ for _wrong, _policy, _told in (
     (
         "makes_policies_without_a_model",
         "task, params=fast_search_params()",
-        "policies with an XGBModel",
+        "policies whose XGBModel",
     ),
     (
         "makes_policies_of_many",
@@ -1876,7 +1876,7 @@ edited(
     "tune_task",
     "warms_up_for_two_rounds",
     {"round_size - 1)": "2 * round_size)"},
-    message="a model that is asked after",
+    message="a model that is used after the first round",
 )
 
 

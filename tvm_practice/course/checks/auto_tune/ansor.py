@@ -351,7 +351,8 @@ def _expect_ansor(
     strategy = made.get("strategy", "gradient")
     expect(
         strategy == "gradient",
-        expected="trials divided by the tasks' gains: the strategy of TaskScheduler",
+        expected="trials that go to the tasks with the most to gain: TaskScheduler's "
+        "default strategy",
         seen=str(strategy),
         look="strategy= of TaskScheduler",
     )
@@ -389,7 +390,7 @@ def _expect_policy(policy: Any, made: Called, trials: int, tasks: int) -> None:
     model, most = given.get("program_cost_model"), tasks * trials_per_round(trials, tasks)
     expect(
         isinstance(model, auto_scheduler.XGBModel) and model.num_warmup_sample <= most,
-        expected=f"policies with an XGBModel that is asked after {number_of(most, 'trial')}",
+        expected=f"policies whose XGBModel is used after {number_of(most, 'trial')}",
         seen=f"a {type(policy).__name__} with a {type(model).__name__}, "
         f"num_warmup_sample={getattr(model, 'num_warmup_sample', None)}",
         look="the cost model of each SketchPolicy",
@@ -626,10 +627,10 @@ def _expect_task_search(calls: dict[str, Called], trials: int) -> None:
     model, size = policy["program_cost_model"], trials_per_round(trials, 1)
     expect(
         model.num_warmup_sample <= size,  # of just a round, it is asked from the third on
-        expected=f"a model that is asked after {number_of(size, 'trial')}, a round",
+        expected=f"a model that is used after the first round, {number_of(size, 'trial')}",
         seen=f"num_warmup_sample={model.num_warmup_sample}",
-        look="num_warmup_sample= of XGBModel, which is asked for nothing before it has seen more "
-        "than 100 trials unless told otherwise",
+        look="num_warmup_sample= of XGBModel: by default, the search ignores the model until it "
+        "has seen more than 100 trials",
     )
     _expect_small_population(policy["params"], "params=fast_search_params() of SketchPolicy")
     _expect_options(calls["options"][-1], trials, 1)

@@ -429,7 +429,7 @@ def _expect_tune_tasks(calls: Called, trials: int, given: Sequence[float] = (1.0
     least = options["max_trials_per_task"]
     expect(
         least is None or least >= trials,
-        expected="trials divided by the tasks' gains: all of them for one task, if necessary",
+        expected="trials that go to the tasks with the most to gain, all to one task if necessary",
         seen=f"at most {least} for each",
         look="max_trials_per_task= of tune_tasks, which need not be given",
     )
@@ -437,9 +437,9 @@ def _expect_tune_tasks(calls: Called, trials: int, given: Sequence[float] = (1.0
     expect(
         "round"
         not in str(type(scheduler) if not isinstance(scheduler, str) else scheduler).lower(),
-        expected="a task scheduler that counts the weights: tune_tasks' own",
+        expected="tune_tasks' default task scheduler, which takes the weights into account",
         seen=f"{scheduler if isinstance(scheduler, str) else type(scheduler).__name__}",
-        look="task_scheduler= of tune_tasks: in turn, each task gets as many trials",
+        look="task_scheduler= of tune_tasks: in a round robin, all tasks get equally many trials",
     )
     default = [each for each in ("builder", "runner") if isinstance(options[each], str)]
     expect(
