@@ -113,7 +113,7 @@ def docstrings_count(source):
     return sum(each.type == tokenize.NEWLINE for each in tokens)
 
 
-@mutant("count_lines", message="(?s)expected: 4 in a function with two decorators")
+@mutant("count_lines", message="(?s)expected: 4 logical lines in a function with two decorators")
 def statements_of_the_tree(source):
     import ast
 

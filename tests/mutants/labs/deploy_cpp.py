@@ -817,7 +817,7 @@ edited(
             "            label = builder.emit"
         ),
     },
-    message="whose logit is 2e-09",
+    message="whose logit, 2e-09",
 )
 
 
@@ -837,7 +837,7 @@ edited(
             "relax.op.argmax(relax.op.clip(logits, -1000.0, 1000.0), axis=1)"
         )
     },
-    message="whose logit is",
+    message="whose logit, .* is the largest",
 )
 
 
@@ -890,7 +890,7 @@ edited(
             "      auto mine = model.Clone();\n"
         )
     },
-    message="on one thread as well",
+    message="even on a single thread",
 )
 
 

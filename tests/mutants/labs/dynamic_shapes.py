@@ -640,7 +640,7 @@ edited(
 edited(
     "plan_memory", "adds_to_the_bounds_of_an_import",
     {"dict(bounds)": "{**dict((main.attrs or {}).get('tir_var_upper_bound', {})), **bounds}"},
-    message="with a bound of n alone",
+    message="with a bound for n only",
 )  # fmt: skip
 edited(
     "verify_over_range", "draws_on_the_diagonal",

@@ -570,7 +570,7 @@ edited(
 edited(
     "pad_shared", "no_offset_no_padding",
     {"    schedule.storage_align": "    if offset:\n        schedule.storage_align"},
-    message="begins 0 past a multiple of 32",
+    message="the next multiple of 32, plus 0",
 )  # fmt: skip
 edited(
     "tensorize_product", "finds_k_outer_by_its_place",

@@ -882,7 +882,7 @@ edited(
             "            break"
         )
     },
-    message="the slowest resource of",
+    message="the slowest resource for",
 )
 
 

@@ -180,7 +180,7 @@ def _expect_merge(read: Sequence[Any]) -> None:
     least = state.body[0].combiner.identity_element[1]
     expect(
         float(getattr(least, "value", 1)) == 0,
-        expected="the state of no elements with a sum of 0",
+        expected="a sum of 0 in the identity, the state of no elements",
         seen=f"a sum of {least}",
         look="identity, the second number: tirx.const(0, type)",
     )
@@ -204,8 +204,7 @@ def _expect_merge(read: Sequence[Any]) -> None:
         expect_close(
             0.0 if largest == -np.inf else total,
             np.zeros(()),
-            what=f"the sum of the state of nothing, merged with a masked score, (-inf, 1), on the "
-            f"{which},",
+            what=f"the sum of the identity merged with a masked score, (-inf, 1), on the {which},",
             look=f"merge: the factor of the {which} sum, exp(-inf) here, is 0",
             atol=1e-37,
         )
@@ -265,18 +264,17 @@ def _rows_to_try(ordinary: np.ndarray) -> tuple[tuple[np.ndarray, str, str], ...
         (
             ordinary - 500,
             "Y of values near -500",
-            "the state of nothing: its maximum must be below every float32",
+            "the identity: its maximum must be below every float32",
         ),
         (
             np.full_like(ordinary, np.finfo("float32").min),
             "Y of a row of the most negative finite float32",
-            "the state of nothing: that same number, and a sum of 0",
+            "the identity: that same number, and a sum of 0",
         ),
         (
             np.where(np.arange(ordinary.shape[1]) < ordinary.shape[1] // 3, -np.inf, ordinary),
             "Y of a row that begins with -inf, as masked scores do",
-            "the state of nothing: te.min_value(type), the smallest finite value; -inf - (-inf) "
-            "is NaN",
+            "the identity: te.min_value(type), the smallest finite value; -inf - (-inf) is NaN",
         ),
     )
 
@@ -512,7 +510,7 @@ def check_count_lines(count_lines: Function) -> None:
         got = count_lines(source)
         expect(
             got == wanted,
-            expected=f"{wanted} in {what}: {source!r}",
+            expected=f"{wanted} logical lines in {what}: {source!r}",
             seen=repr(got),
             look="where a logical line ends, and which of them are nothing but a string",
         )
@@ -520,7 +518,7 @@ def check_count_lines(count_lines: Function) -> None:
         got = count_lines(source)
         expect(
             got == wanted,
-            expected=f"{wanted} in {source!r}, which has no line end at its end",
+            expected=f"{wanted} logical lines in {source!r}, which does not end with a newline",
             seen=repr(got),
             look="the last line",
         )
@@ -531,7 +529,7 @@ def check_count_lines(count_lines: Function) -> None:
     got = count_lines(source)
     expect(
         got == wanted,
-        expected=f"{wanted} in twelve pieces one after the other",
+        expected=f"{wanted} logical lines in twelve pieces of code, one after the other",
         seen=repr(got),
         look="what is remembered from one logical line to the next",
     )
@@ -586,8 +584,8 @@ def check_time_to_first_result(time_to_first_result: Function) -> None:
     whole = time.perf_counter() - before
     expect(
         isinstance(seconds, float) and 0.25 <= seconds <= whole,
-        expected="seconds, of a program whose first line is complete after 0.25 s: between that "
-        f"and {whole:.2f}",
+        expected=f"between 0.25 and {whole:.2f} seconds, for a program whose first line is "
+        "complete after 0.25 s",
         seen=repr(seconds),
         look="the unit, where standard error goes, and that the clock is read before Popen and "
         "after readline",
@@ -954,7 +952,7 @@ def check_pays_after(pays_after: Function) -> None:
         got = pays_after((calls - 0.5) * baseline_ms / 2e3, baseline_ms, (0.5, 0.4, 0.6))
         expect(
             got == calls,
-            expected=f"{calls} calls where half a call less would do, {baseline_ms:g} ms per call",
+            expected=f"{calls} calls, {calls - 0.5:g} rounded up, at {baseline_ms:g} ms per call",
             seen=repr(got),
             look="baseline_ms * (1 - ratio) is saved per call, however long one is",
         )
@@ -989,7 +987,7 @@ def _check_what_never_pays(
     got = pays_after(-whole, baseline, (1.5, 1.4, 1.6))
     expect(
         got is None,
-        expected="None for what starts sooner and is slower: it never saves time by its calls",
+        expected="None for a program that starts sooner but runs slower: its calls never save time",
         seen=repr(got),
         look="which of the two questions is asked first",
     )

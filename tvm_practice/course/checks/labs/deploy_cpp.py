@@ -431,9 +431,9 @@ def _expect_largest_of(image_to_label: Function, base: float, step: float) -> No
     label = int(runner.outputs()[0][0])
     expect(
         label == best,
-        expected=f"class {best}, whose logit is {base + 2 * step:g}, the others' less",
+        expected=f"class {best}, whose logit, {base + 2 * step:g}, is the largest",
         seen=f"class {label}",
-        look="argmax of the logits as they are: in a softmax of float32 small ones are all equal",
+        look="argmax of the logits themselves: their softmax in float32 may have many equal values",
     )
 
 
@@ -676,9 +676,9 @@ def _expect_wrapped(shape: list[int], said: dict[str, str]) -> None:
         expect(
             word in said,
             expected="the program ends by itself",
-            seen=f"exit code {said['exit']}, before it was seen whether {expected}",
-            look="an exception for a buffer that is to be taken, a tensor of one element without "
-            "extents among them; and reads of freed memory in the deleter, or memory freed twice",
+            seen=f"exit code {said['exit']}, before the check could see whether {expected}",
+            look="an exception for a valid buffer, such as a tensor of one element without "
+            "extents; and, in the deleter, reads of freed memory, or memory freed twice",
         )
         expect(said[word] == wanted, expected=expected, seen=f"{word} {said[word]}", look=look)
     strides = said.get("strides", compact)
@@ -803,7 +803,7 @@ def _expect_few_clones(programs: Iterable[tuple[Said, int, int]]) -> None:
     for each, given, most in programs:
         expect(
             each["exit"] == "0" and bool(each["results"]) == (given > 0),
-            expected=f"of {given} inputs as many results",
+            expected=f"a result for each of {given} inputs",
             seen=each.get("caught") or f"exit code {each['exit']}",
             look="a division by the number of threads, and other cases of few inputs",
         )
@@ -815,7 +815,7 @@ def _expect_few_clones(programs: Iterable[tuple[Said, int, int]]) -> None:
         )
         expect(
             int(each["clones"]) > 0 or not given,
-            expected=f"{given} inputs given to a Clone(), on one thread as well",
+            expected=f"a Clone() called with the {given} inputs, even on a single thread",
             seen="calls of `model` itself",
             look="the instance that a thread calls: its own Clone(), however few threads there are",
         )

@@ -66,7 +66,7 @@ def _expect_array(got: Any, want: np.ndarray, *, name: str, look: str) -> np.nda
         seen=f"{got.dtype} of {got.shape}",
         look=look
         if got.dtype == want.dtype
-        else "the type of the result, by the last astype or the dtype= of what makes the array; "
+        else "the type of the result: the last astype, or the dtype= where the array is made; "
         f"and {look}",
     )
     return np.asarray(got)

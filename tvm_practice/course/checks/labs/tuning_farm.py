@@ -1285,7 +1285,7 @@ def check_throughput(throughput: Function) -> None:
         shown = ", ".join(f"{name} {value:.3g} s" for name, value in given.items())
         expect(
             isinstance(got, (int, float)) and math.isclose(got, want, rel_tol=1e-4),
-            expected=f"{want:.4g} trials/s: {shown}, all else nothing, rounds of {stages.batch}, "
+            expected=f"{want:.4g} trials/s: {shown}, all else 0 s, rounds of {stages.batch}, "
             f"{stages.builders} builders, {workers} workers",
             seen=f"{got:.4g}" if isinstance(got, (int, float)) else repr(got),
             look=look,
@@ -1354,7 +1354,7 @@ def _expect_each_bound(predict: Function, seconds: float) -> None:
         count, rate, bound = _rows(predict(stages, [1, workers]), 2)[1]
         expect(
             count == workers and bound == name and math.isclose(rate, want, rel_tol=1e-4),
-            expected=f"({workers}, {want:.7g}, {name!r}): {shown}, all else nothing, rounds of "
+            expected=f"({workers}, {want:.7g}, {name!r}): {shown}, all else 0 s, rounds of "
             f"{stages.batch}, {stages.builders} builders",
             seen=f"({count}, {rate:.7g}, {bound!r})",
             look=look if count != workers or bound != name else f"{look}, not rounded",
@@ -1420,8 +1420,8 @@ def _expect_a_row_per_count(predict: Function, seconds: float) -> None:
     names = [row[2] for row in predict(_stages(run=seconds, build=seconds / 4), many)]
     expect(
         names == ["workers" if each < 8 else "build" for each in many],
-        expected="the slowest resource of 1, 100, 2, 9 to 39 and 3 workers: build of 9 and more, "
-        "else workers",
+        expected="the slowest resource for 1, 100, 2, 9 to 39 and 3 workers: build from 9 workers "
+        "on, else workers",
         seen=", ".join(map(str, names)),
         look="the name, which belongs to each count",
     )

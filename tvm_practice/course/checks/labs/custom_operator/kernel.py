@@ -275,7 +275,7 @@ def _expect_every_so_many(schedule: Any, lanes: int) -> None:
         first = min(elements)
         expect(
             sorted(elements) == list(range(first, first + lanes * len(elements), lanes)),
-            expected=f"a sum of each lane that takes one element of a row in {lanes}",
+            expected=f"a partial sum per lane, which takes every {lanes}th element of a row",
             seen=f"elements {', '.join(map(str, elements[:3]))}, …",
             look="split the sum's loop by [None, lanes] and give rfactor the inner loop: its "
             "iterations are neighbours, and a vector of them is one load",

@@ -268,7 +268,7 @@ def _expect_reshaped_in_place(plan_memory: Function) -> None:
     formulas = _formulas(read_memory(plan_memory(mod, {"n": 9}), n=9, m=5))
     expect(
         all("m" in each for each in formulas),
-        expected="with a bound of n alone, storages of sizes in m, whatever bounds mod had",
+        expected="with a bound for n only, storage sizes that depend on m, whatever bounds mod had",
         seen=f"storages of {', '.join(formulas)} bytes",
         look="the attribute: the given bounds replace those of an import",
     )
@@ -277,7 +277,8 @@ def _expect_reshaped_in_place(plan_memory: Function) -> None:
     left = dict((planned["main"].attrs or {}).get("tir_var_upper_bound") or {})
     expect(
         all("n" in each and "m" in each for each in formulas) and not left,
-        expected="with an empty mapping storages of sizes in n and m, whatever bounds mod had",
+        expected="with an empty mapping, storage sizes that depend on n and m, whatever "
+        "bounds mod had",
         seen=f"storages of {', '.join(formulas)} bytes, and bounds {left or 'none'}",
         look="the condition on `bounds`: an empty mapping replaces the bounds of an import too",
     )

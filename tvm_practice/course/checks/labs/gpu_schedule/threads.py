@@ -641,8 +641,8 @@ def check_pad_shared(pad_shared: Function) -> None:
         taken, wanted = counts_of(schedule).shared_bytes, 32 * (64 + offset) * 4
         expect(
             taken == wanted,
-            expected=f"of 32 rows of 48 floats each begins {offset} past a multiple of 32: "
-            f"{64 + offset} floats apart",
+            expected=f"32 rows of 48 floats, each {64 + offset} floats after the one before: the "
+            f"next multiple of 32, plus {offset}",
             seen=f"{taken} bytes, not {wanted}",
             look="factor=32, the number of banks, for each offset",
         )
