@@ -2248,3 +2248,56 @@ edited(
     },
     message="sizes that are prime|space of many configurations",
 )
+
+
+right_edited(
+    "tune_autotvm",
+    "writes_and_shows_in_one_callback",
+    {
+        "        tuner.tune(\n": "        write = autotvm.callback.log_to_file(log)\n\n"
+        "        def both(*measured):\n"
+        "            write(*measured)\n            measure.callback(*measured)\n\n"
+        "        tuner.tune(\n",
+        "[autotvm.callback.log_to_file(log), measure.callback]": "[both]",
+    },
+)
+edited(
+    "tune_autotvm",
+    "only_writes",
+    {", measure.callback]": "]"},
+    message="one that shows progress",
+)
+right_edited(
+    "tune_ansor",
+    "writes_and_shows_in_one_callback",
+    {
+        "        scheduler.tune(\n": "        class Both(type(measure.callback)):\n"
+        "            def callback(self, policy, inputs, results):\n"
+        "                auto_scheduler.save_records(log, inputs, results)\n"
+        "                super().callback(policy, inputs, results)\n\n"
+        "        scheduler.tune(\n",
+        "[auto_scheduler.RecordToFile(log), measure.callback]": "[Both()]",
+    },
+)
+
+
+@mutant("tune_ansor", message="one that shows progress")
+def writes_in_one_callback(tasks, weights, *, trials, log):
+    from pathlib import Path
+
+    from tvm import auto_scheduler
+
+    from tvm_practice.tvm_export.tuners import ansor, budget
+
+    known = log if Path(log).exists() else None
+    with ansor.measuring(tasks, trials, log) as measure:
+        scheduler = auto_scheduler.TaskScheduler(tasks, weights, load_log_file=known, callbacks=[])
+        options = auto_scheduler.TuningOptions(
+            num_measure_trials=trials,
+            num_measures_per_round=budget.trials_per_round(trials, len(tasks)),
+            builder=measure.builder,
+            runner=measure.runner,
+            measure_callbacks=[auto_scheduler.RecordToFile(log)],
+            verbose=0,
+        )
+        scheduler.tune(options, search_policy_params=ansor.fast_search_params())

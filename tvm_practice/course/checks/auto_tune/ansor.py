@@ -240,6 +240,7 @@ def check_tune_ansor(tune_ansor: Callable[..., None]) -> None:
             )
         _expect_ansor(calls, tasks, [1.0, 3.0], trials)
         _expect_measuring(measuring, trials, len(tasks), log)
+        expect_progress(calls["options"][-1]["measure_callbacks"], _CALLBACKS, measuring["shown"])
         for known in (text, text.splitlines(keepends=True)[0]):  # of one record as well
             log.write_text(known)
             _expect_gone_on(tune_ansor, tasks, 40, log)  # more than the log has
@@ -427,6 +428,9 @@ def _expect_small_population(params: dict[str, Any] | None, look: str) -> None:
     )
 
 
+_CALLBACKS = "measure_callbacks= of TuningOptions"
+
+
 def _expect_options(options: dict[str, Any], trials: int, tasks: int) -> None:
     """The TuningOptions of a search for so many trials, whose model learns in time."""
     from tvm_practice.tvm_export.tuners.budget import trials_per_round
@@ -460,7 +464,7 @@ def _expect_options(options: dict[str, Any], trials: int, tasks: int) -> None:
         seen=f"TVM's own {' and '.join(default)}",
         look="builder= and runner= of TuningOptions: those of ansor.measuring",
     )
-    expect_progress(options["measure_callbacks"], "measure_callbacks= of TuningOptions")
+    expect_progress(options["measure_callbacks"], _CALLBACKS)
 
 
 def _demonstrate_apply_ansor(apply_ansor: Callable[..., Any]) -> str:
@@ -548,6 +552,7 @@ def check_tune_task(tune_task: Callable[..., None]) -> None:
         )
     _expect_task_search(calls, trials)
     _expect_measuring(measuring, trials, 1, log)
+    expect_progress(calls["options"][-1]["measure_callbacks"], _CALLBACKS, measuring["shown"])
     for key, target in (each[:2] for each in records):
         expect(
             (key, target) == (task.workload_key, str(task.target)),

@@ -93,7 +93,7 @@ def check_tune_autotvm(tune_autotvm: Callable[..., None]) -> None:
         )
         expect_trials(history(log)[1:], trials, "n_trial= of tune()")
         records = [json.loads(line) for line in lines[1:]]
-    _expect_xgb_tuner(made, searches, trials)
+    _expect_xgb_tuner(made, searches, trials, measuring)
     expect_measuring(measuring, trials, log)
     for record in records:
         expect(
@@ -141,7 +141,7 @@ def _expect_search_of(tune_autotvm: Callable[..., None], task: Any, trials: int)
         contextlib.suppress(NothingMeasured),
     ):
         tune_autotvm(task, trials=trials, log=str(log))
-        _expect_xgb_tuner(made, searches, trials)
+        _expect_xgb_tuner(made, searches, trials, measuring)
         lines = log.read_text().splitlines() if log.exists() else []
         wanted = [autotvm.record.encode(*each) for each in zip(measured, results, strict=True)]
         expect(
@@ -151,7 +151,7 @@ def _expect_search_of(tune_autotvm: Callable[..., None], task: Any, trials: int)
             seen=f"{number_of(len(lines), 'record')}",
             look="callbacks=[autotvm.callback.log_to_file(log), ...] of tune(): each record",
         )
-    _expect_xgb_tuner(made, searches, trials)  # of a search that measured nothing, too
+    _expect_xgb_tuner(made, searches, trials, measuring)  # of a search that measured nothing, too
     expect_measuring(measuring, trials, log)
     seen = searches[-1].get("n_trial")
     expect(
@@ -185,7 +185,9 @@ def _expect_draws_of_its_own(tune_autotvm: Callable[..., None], task: Any) -> No
     )
 
 
-def _expect_xgb_tuner(made: Called, searches: Called, trials: int) -> None:
+def _expect_xgb_tuner(
+    made: Called, searches: Called, trials: int, measuring: dict[str, Called]
+) -> None:
     """A tuner with a cost model that learns in time, and tells of its progress."""
     from tvm_practice.tvm_export.tuners.budget import plan_size
 
@@ -217,7 +219,8 @@ def _expect_xgb_tuner(made: Called, searches: Called, trials: int) -> None:
         seen=f"a search that ends after {early} trials without a faster one",
         look="early_stopping= of tune()",
     )
-    expect_progress(searches[-1].get("callbacks"), "callbacks= of tune()")
+    callbacks = searches[-1].get("callbacks")
+    expect_progress(callbacks, "callbacks= of tune()", measuring["shown"])
 
 
 def _demonstrate_apply_autotvm(apply_autotvm: Callable[..., Any]) -> str:

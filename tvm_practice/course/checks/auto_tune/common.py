@@ -159,9 +159,16 @@ def calls_of(
 
 @contextmanager
 def measuring_calls() -> Iterator[dict[str, Called]]:
-    """What the `measuring` of a tuner is asked for: its displays of progress, and its journals."""
-    with calls_of(Progress, "__init__") as displays, calls_of(Journal, "__init__") as journals:
-        yield {"displays": displays, "journals": journals}
+    """What the `measuring` of a tuner is asked for: its displays of progress, and its journals.
+
+    And "shown": the trials that the displays are told of.
+    """
+    with (
+        calls_of(Progress, "__init__") as displays,
+        calls_of(Progress, "add") as shown,
+        calls_of(Journal, "__init__") as journals,
+    ):
+        yield {"displays": displays, "shown": shown, "journals": journals}
 
 
 def expect_measuring(
@@ -191,11 +198,14 @@ def expect_measuring(
         )
 
 
-def expect_progress(callbacks: Any, look: str) -> None:
-    """There is a callback beside the one that writes the records."""
+def expect_progress(callbacks: Any, look: str, shown: Called | None = None) -> None:
+    """There is a callback beside the one that writes the records, or one that does both.
+
+    `shown` are the trials that the display was told of; None: nothing was measured.
+    """
     count = len(list(callbacks or ()))
     expect(
-        count > 1,
+        count > 1 or (count == 1 and (shown is None or bool(shown))),
         expected="a callback that writes the records, and one that shows progress",
         seen=f"{count} callback{'s' * (count != 1)}",
         look=f"{look}: measure.callback is the one that shows progress",
