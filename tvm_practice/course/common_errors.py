@@ -426,12 +426,12 @@ _SCHEDULES = (
         ),
     ),
     CommonError(
-        "a compute_at into the block's own loops",
+        "a compute_at into loops that are already around the block",
         r"to be under the same block scope, and loop not to be the ancestor of block"
         r"|Find loop in compute_at attach group",
-        "compute_at moves a producer into the loops of its consumer. The producer's own loops "
-        "move with it.",
-        "the producer's block, then a loop of its consumer",
+        "compute_at moves a producer into the loops of its consumer. It takes neither the "
+        "producer's own loops, which move with it, nor a loop that it was moved into before.",
+        "the producer's block, then the right loop of its consumer at the first call",
         (
             _current(
                 "sch.compute_at(block, i)",
