@@ -35,6 +35,9 @@ def time_function(
 def sample_latency(run: Callable[[], Any], *, warmup: int, repeats: int) -> "np.ndarray":
     """Time single calls of any callable with time.perf_counter.
 
+    Read the clock directly before and directly after each call: the time between two calls belongs
+    to neither.
+
     The first calls are slower (they touch memory for the first time, start thread pools, and find
     empty caches), so they are made but not kept.
 

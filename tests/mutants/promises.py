@@ -141,6 +141,9 @@ PROMISES: dict[str, dict[str, str]] = {
     },
     "schedule_analysis.sample_latency": {
         "with time.perf_counter": "processor_time",
+        "Read the clock directly before and directly after each call": (
+            "ends_one_sample_where_the_next_begins"
+        ),
         "so they are made but not kept": "warmup_kept",
         "samples, one call each": "one_clock_around_all",
         "in the order they were made": "sorted_latencies",

@@ -3916,3 +3916,19 @@ right_edited(
     "simplifies_sums_as_well",
     {"relay.transform.CanonicalizeOps()": "relay.transform.SimplifyExpr()"},
 )
+
+
+right_edited(
+    "build_relax",
+    "for_the_current_target",
+    {
+        "    return tvm.compile(mod, target)": "    with target:\n"
+        "        return tvm.compile(mod, tvm.target.Target.current())"
+    },
+)
+edited(
+    "build_relax",
+    "with_the_target_around_it_alone",
+    {"    return tvm.compile(mod, target)": "    with target:\n        return tvm.compile(mod)"},
+    message="seen: +none",
+)
