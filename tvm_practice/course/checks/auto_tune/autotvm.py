@@ -207,10 +207,10 @@ def _expect_xgb_tuner(
     loss = made[-1].get("loss_type")
     expect(
         loss != "rank",
-        expected="a model that can be fitted: loss_type='reg'",
+        expected="a model that can be fitted: loss_type='reg' or 'rank-binary'",
         seen=f"loss_type={loss!r}",
-        look="loss_type= of XGBTuner: XGBoost 2 and later refuse 'rank', and the search ends when "
-        "the model is first fitted",
+        look="loss_type= of XGBTuner: AutoTVM refuses 'rank' beside XGBoost 2 and later, and the "
+        "search ends when the model is first fitted",
     )
     early = searches[-1].get("early_stopping")
     expect(
