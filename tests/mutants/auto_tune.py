@@ -200,7 +200,7 @@ def tunes_the_first_task_only(tasks, weights, *, trials, log):
         )
 
 
-@mutant("tune_ansor", message="the tasks as they came")
+@mutant("tune_ansor", message="the tasks as given")
 def tunes_for_a_plain_processor(tasks, weights, *, trials, log):
     import json
     from pathlib import Path
@@ -1087,7 +1087,7 @@ edited(
     "tune_ansor",
     "weights_of_other_tasks",
     {"            tasks, weights, load": "            tasks[::-1], weights, load"},
-    message="the tasks as they came",
+    message="the tasks as given",
 )
 edited(
     "tune_metaschedule",

@@ -1212,7 +1212,7 @@ edited(
     "parallel_pays_from",
     "compares_in_nanoseconds",
     {"parallel >= serial": "round(parallel, 6) >= round(serial, 6)"},
-    message="faster by (a millionth|the hundred billionth)",
+    message="faster by (a millionth|one part in a hundred billion)",
 )
 
 
@@ -1382,7 +1382,7 @@ edited(
     "parallel_pays_from",
     "hardly_faster_is_as_fast",
     {"parallel >= serial": "parallel >= serial or __import__('math').isclose(parallel, serial)"},
-    message="faster by the hundred billionth part",
+    message="faster by one part in a hundred billion",
 )
 edited(
     "parallel_pays_from",

@@ -495,7 +495,7 @@ edited(
     "dense_bias_relu",
     "finite_maximum",
     {"te.max(biased[i, j], 0.0)": "te.min(te.max(biased[i, j], 0.0), 3e38)"},
-    message="Y of infinite biases",
+    message="Y for infinite biases",
 )
 
 

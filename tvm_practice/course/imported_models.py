@@ -411,7 +411,7 @@ def expect_as_pytorch(
         expect(
             not exactly,
             expected=f"output {index}: the weights bit by bit, also NaN, -0.0 and 1e-40",
-            seen="numbers that are equal to them or NaN as well",
+            seen="other bits: equal as numbers, or another NaN",
             look=look,
         )
 

@@ -210,7 +210,7 @@ def returns_k_outer_alone(schedule, block, threads_y, threads_x, rows, columns, 
     return k_outer
 
 
-@mutant("pad_shared", message="(?s)in 32 banks: 1 wavefront.*32 wavefronts a request")
+@mutant("pad_shared", message="(?s)in 32 banks: 1 wavefront.*32 wavefronts per request")
 def pads_by_nothing(schedule, copy, offset):
     schedule.storage_align(copy, 0, axis=-2, factor=32, offset=0)
 

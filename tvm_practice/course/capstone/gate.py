@@ -204,7 +204,7 @@ def expect_close(
     elif np.isnan(got).all():
         look = "whether each call computes: this one left Y as it was, or spread a NaN over it"
     elif np.isnan(got).any():
-        look = f"{edge}what is read before it is written, padding say, and exp of more than 88"
+        look = f"{edge}what is read before it is written (such as padding), and exp of more than 88"
     else:
         look = edge + "the formula, and which elements a tile reads"
     raise fail(
@@ -222,5 +222,5 @@ def _edge(wrong: np.ndarray) -> str:
     columns = np.flatnonzero(wrong.reshape(-1, wide).any(axis=0))
     for name, found, count in (("row", rows, high), ("column", columns, wide)):
         if 0 < found[0] == count - len(found):
-            return f"the edge: wrong from {name} {found[0]} of {count} on, the last tile say; "
+            return f"the edge: wrong from {name} {found[0]} of {count} on (perhaps the last tile); "
     return ""

@@ -1260,7 +1260,7 @@ def check_parallel_pays_from(parallel_pays_from: PaysFrom) -> None:
         little = [each * (1 - 1e-6) for each in short]
         _expect_size(parallel_pays_from, (sizes, short, little), sizes[0], "faster by a millionth")
         little = [each * (1 - 1e-11) for each in short]
-        told = "faster by the hundred billionth part"
+        told = "faster by one part in a hundred billion"
         _expect_size(parallel_pays_from, (sizes, short, little), sizes[0], told)
     parallel = [each * factor[9 * (at < 2)] for at, each in enumerate(serial)]
     unchanging = tuple(sizes), tuple(serial), tuple(parallel)

@@ -264,7 +264,7 @@ def check_matmul(matmul: Declare) -> None:
         with np.errstate(invalid="ignore"):
             want = a @ b
         look = "the sum: it adds every product, including 0 times infinity, which is NaN"
-        expect_close(run(a, b)["C"], want, what=f"C of a B with infinities, k={k}", look=look)
+        expect_close(run(a, b)["C"], want, what=f"C for a B with infinities, k={k}", look=look)
 
 
 @PHASE.exercise(
@@ -334,12 +334,14 @@ def check_dense_bias_relu(dense_bias_relu: Declare) -> None:
         with np.errstate(invalid="ignore"):
             want = x @ w.T
         look = "the sum: it adds every product, including 0 times infinity, which is NaN"
-        expect_close(run(x, w, bias)["dense"], want, what="dense of a W with infinities", look=look)
+        expect_close(
+            run(x, w, bias)["dense"], want, what="dense for a W with infinities", look=look
+        )
         bias[:] = np.where(np.arange(outputs) % 2, -np.inf, np.inf)
         infinite = run(x, np.ones_like(w), bias)["Y"]
         look = "te.max(biased, 0.0): an infinity stays one, and one below 0 is 0"
         want = np.broadcast_to(np.maximum(bias, 0), infinite.shape)
-        expect_close(infinite, want, what="Y of infinite biases", look=look)
+        expect_close(infinite, want, what="Y for infinite biases", look=look)
 
 
 @PHASE.exercise(

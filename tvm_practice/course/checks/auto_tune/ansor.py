@@ -345,7 +345,7 @@ def _expect_ansor(
     expect(
         len(made["tasks"]) == len(tasks)
         and all(one.same_as(other) for one, other in zip(made["tasks"], tasks, strict=True)),
-        expected="the tasks as they came, in the order of their weights",
+        expected="the tasks as given, in the order of their weights",
         seen="other ones, or in another order",
         look="auto_scheduler.TaskScheduler(tasks, weights)",
     )
@@ -361,7 +361,7 @@ def _expect_ansor(
     expect(
         not given_up or given_up >= trials,
         expected="trials measured until all of them are spent",
-        seen=f"a task given up after {given_up} without a gain",
+        seen=f"a task given up after {given_up} trials without a gain",
         look="per_task_early_stopping= of tune()",
     )
     policy = search.get("search_policy", "default")

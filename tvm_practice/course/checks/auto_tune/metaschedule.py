@@ -338,7 +338,7 @@ def check_tune_metaschedule(tune_metaschedule: Callable[..., Any]) -> None:
             record is not None,
             expected="records of both tasks, for their target",
             seen=f"none of the matmul {'x'.join(str(size) for size in shape)}",
-            look="tasks=contexts: all of them, as they came",
+            look="tasks=contexts: all of them, as given",
         )
 
 
@@ -395,7 +395,7 @@ def _expect_other_searches(
         expect_measuring(measuring, many, folder)
         expect(
             all(a is b or a.same_as(b) for a, b in zip(calls[-1]["tasks"], given, strict=True)),
-            expected="the tasks as they came, in their order",
+            expected="the tasks as given, in their order",
             seen="other ones",
             look="tasks=contexts",
         )

@@ -596,8 +596,8 @@ def _expect_fetched_once(count: Any, name: str, elements: int, threads_x: int) -
     expect(
         threads_x % 32 != 0 or count.transactions == count.fewest,
         expected=f"the threads of a warp read neighbouring elements of {name}: "
-        f"{count.fewest / count.requests:.3g} sectors a request",
-        seen=f"{count.transactions / count.requests:.3g} sectors a request",
+        f"{count.fewest / count.requests:.3g} sectors per request",
+        seen=f"{count.transactions / count.requests:.3g} sectors per request",
         look="which part of the split is bound to threadIdx.x: the innermost one",
     )
 

@@ -104,7 +104,7 @@ def expect_no_waste(schedule: Any, buffer: str, *, write: bool, look: str) -> No
     expect(
         count.transactions == count.fewest,
         expected=f"the 32 threads of a warp {'write' if write else 'read'} neighbouring elements "
-        f"of {buffer}: {count.fewest / count.requests:.3g} sectors a request",
-        seen=f"{count.transactions / count.requests:.3g} sectors a request",
+        f"of {buffer}: {count.fewest / count.requests:.3g} sectors per request",
+        seen=f"{count.transactions / count.requests:.3g} sectors per request",
         look=look,
     )

@@ -613,7 +613,7 @@ def check_pad_shared(pad_shared: Function) -> None:
     expect(
         read.transactions == read.requests,
         expected="32 threads that read a column of the tile find it in 32 banks: 1 wavefront",
-        seen=f"{read.transactions / read.requests:.3g} wavefronts a request: the tile takes "
+        seen=f"{read.transactions / read.requests:.3g} wavefronts per request: the tile takes "
         f"{counts.shared_bytes} bytes",
         look="the axis (rows are -2), the factor (32 banks) and the offset of storage_align",
     )
