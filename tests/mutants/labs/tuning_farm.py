@@ -1054,3 +1054,29 @@ right_edited(
         "    results: list[Any]"
     },
 )
+
+
+right_edited(
+    "rpc_runner",
+    "an_initializer_that_calls_it",
+    {
+        "    runner.pool.shutdown()\n": "    def start(limit):\n"
+        "        os.environ['OMP_NUM_THREADS'] = str(limit)\n"
+        "        end_with_parent()\n\n"
+        "    runner.pool.shutdown()\n",
+        "PopenPoolExecutor(workers, timeout=trial_seconds, initializer=end_with_parent)": (
+            "PopenPoolExecutor(\n        workers, trial_seconds, start, (1,)\n    )"
+        ),
+        "    from tvm.s_tir import": "    import os\n\n    from tvm.s_tir import",
+    },
+)
+edited(
+    "rpc_runner",
+    "an_initializer_that_does_something_else",
+    {
+        "timeout=trial_seconds, initializer=end_with_parent": (
+            "timeout=trial_seconds, initializer=int, initargs=('7',)"
+        )
+    },
+    message="the pool's processes end when this process ends",
+)

@@ -907,8 +907,6 @@ def _expect_configured(runner: Any, session: float, tracker: tuple[str, int, str
 
 def _expect_pool(pool: Any, workers: int, trial: float) -> None:
     """The runner's processes are as many as the workers, have a limit, and end with this one."""
-    from tvm_practice.engines.orphans import end_with_parent
-
     at_a_time = pool._threadpool._max_workers
     expect(
         at_a_time == workers,
@@ -925,11 +923,27 @@ def _expect_pool(pool: Any, workers: int, trial: float) -> None:
         look="runner.pool = PopenPoolExecutor(workers, timeout=trial_seconds, ...)",
     )
     expect(
-        pool._initializer is end_with_parent,
+        _ends_with_parent(pool),
         expected="the pool's processes end when this process ends",
         seen=f"initializer={pool._initializer}",
         look="initializer=end_with_parent, of the pool that runs the trials",
     )
+
+
+def _ends_with_parent(pool: Any) -> bool:
+    """Whether the initializer is `end_with_parent`, or calls it."""
+    from tvm_practice.engines.orphans import end_with_parent
+
+    if pool._initializer in (None, end_with_parent):
+        return pool._initializer is end_with_parent
+    started: list[str] = []
+
+    def start(thread: threading.Thread) -> None:
+        started.append(thread.name)
+
+    with mock.patch.object(threading.Thread, "start", start):
+        pool._initializer(*pool._initargs)
+    return "end-with-parent" in started
 
 
 class _Trial(int):
