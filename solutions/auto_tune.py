@@ -33,7 +33,8 @@ def matmul_template(m: int, n: int, k: int) -> tuple[Any, list[Any]]:  # (te.Sch
     and schedule with the values that the configuration holds. The innermost loop is vectorized
     and the tiles are shared among the threads. Every configuration must give the right product,
     even where it does not divide the sizes, and a schedule of its own: AutoTVM would spend a trial
-    on each of two equal ones. Any sizes above 8 must have several configurations.
+    on each of two equal ones. Any sizes above 8 must have several configurations. All combinations
+    of values belong to the space: do not exclude any (`multi_filter`).
 
     When a task is created, the configuration is the whole space and each knob has its first value.
     During tuning, AutoTVM calls the function once per trial, with that trial's values.

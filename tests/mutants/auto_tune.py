@@ -2301,3 +2301,16 @@ def writes_in_one_callback(tasks, weights, *, trials, log):
             verbose=0,
         )
         scheduler.tune(options, search_policy_params=ansor.fast_search_params())
+
+
+edited(
+    "matmul_template",
+    "excludes_large_tiles",
+    {
+        '    cfg.define_knob("columns_first", [0, 1])\n': (
+            '    cfg.define_knob("columns_first", [0, 1])\n'
+            "    cfg.multi_filter(lambda each: each['rows'].val * each['columns'].val <= 1024)\n"
+        )
+    },
+    message="all combinations of the knobs' values",
+)

@@ -1875,7 +1875,7 @@ edited(
     "register_block",
     "copies_narrow_tiles_one_by_one",
     {
-        "    accumulate_locally(schedule, block, loops[1])  # once per step of j_outer\n": (
+        "    accumulate_locally(schedule, block, loops[1])  # once per iteration of j_outer\n": (
             "    copy = schedule.cache_write(block, 0, 'local')\n"
             "    schedule.reverse_compute_at(copy, loops[1], preserve_unit_loops=True)\n"
             "    if columns >= 4:\n"
@@ -2613,7 +2613,7 @@ right_edited(
     "register_block",
     "rows_of_the_copy_unrolled_at_the_end",
     {
-        "    accumulate_locally(schedule, block, loops[1])  # once per step of j_outer\n": (
+        "    accumulate_locally(schedule, block, loops[1])  # once per iteration of j_outer\n": (
             "    copy = accumulate_locally(schedule, block, loops[1])\n"
             "    schedule.unroll(schedule.get_loops(copy)[-2])\n"
         )

@@ -253,6 +253,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "the tiles are shared among the threads": "not_parallel",
         "even where it does not divide the sizes": "sizes_rounded_down",
         "a schedule of its own": "eight_rows_where_one_step_is_unrolled",
+        "do not exclude any": "excludes_large_tiles",
         "Declare C[i, j] = sum over k of A[i, k] * B[k, j]": "b_transposed_where_k_is_n",
     },
     "auto_tune.tune_autotvm": {

@@ -38,4 +38,4 @@ def test_a_lane_that_cannot_go_on_names_what_it_used(
     )
     assert set(told["failed"]) == {"import_relax"} and "figures" not in told
     printed = " ".join(capfd.readouterr().out.split())
-    assert "It uses import_relax; grade them: pytest -m phase4" in printed
+    assert "It used import_relax; grade them: pytest -m phase4" in printed

@@ -6,12 +6,12 @@ from typing import Any
 def tune_autotvm(task: Any, *, trials: int, log: str) -> None:
     """AutoTVM: measure configurations of a template, guided by a cost model.
 
-    Make an autotvm.tuner.XGBTuner that learns within few trials (budget.plan_size) and call
-    its `tune` once, with a measure option that works here and with callbacks that append each
-    record to the log and show progress (`autotvm.measuring` has the measure option and the callback
-    for progress). You may let it learn from the log first (`autotvm.learn_from`). Do not seed
-    NumPy's shared generator, from which the tuner draws: each search would begin with the same
-    configurations.
+    Make an autotvm.tuner.XGBTuner that learns within few trials (plan_size=budget.plan_size(trials)
+    or less) and call its `tune` once, with a measure option that works here and with callbacks that
+    append each record to the log and show progress (`autotvm.measuring` has the measure option and
+    the callback for progress). You may let it learn from the log first (`autotvm.learn_from`). Do
+    not seed NumPy's shared generator, from which the tuner draws: each search would begin with the
+    same configurations.
 
     Args:
         task: an autotvm.task.Task; it carries its target.
@@ -66,8 +66,9 @@ def tune_ansor(tasks: list[Any], weights: list[float], *, trials: int, log: str)
     weighted sum of latencies gains most. Give its `tune` the TuningOptions with a builder, a
     runner and callbacks that append each record to the log and show progress
     (`ansor.measuring` has all but the callback for records), a round small enough that the cost
-    model learns before the trials are spent (budget.trials_per_round), and a small search
-    population (`ansor.fast_search_params`). If the log exists, the search goes on from it.
+    model learns before the trials are spent (budget.trials_per_round), and the search parameters
+    of `ansor.fast_search_params()`: a small population. If the log exists, the search goes on from
+    it.
 
     Args:
         tasks: auto_scheduler.SearchTask objects; each carries its target.
@@ -163,7 +164,7 @@ def apply_metaschedule(mod: Any, database: Any, target: Any) -> Any:  # an IRMod
     Args:
         mod: an IRModule: the PrimFunc of one matmul, or a Relax model, whose main calls the
             PrimFuncs of its operators.
-        database: a meta_schedule.Database.
+        database: a meta_schedule.Database; not every kind can list its records.
         target: the tvm.target.Target used for tuning.
 
     Returns:

@@ -84,6 +84,12 @@ def check_matmul_template(matmul_template: Callable[..., Any]) -> None:
     task = _mine(matmul_template, (m, n, k))
     space = len(task.config_space)
     expect(
+        space == task.config_space.range_length,
+        expected="a space of all combinations of the knobs' values",
+        seen=f"{space} of {task.config_space.range_length} combinations",
+        look="multi_filter, which excludes the others",
+    )
+    expect(
         space > 1,
         expected="knobs, each with several values: a space of many configurations",
         seen=f"a space of {space}",
