@@ -3932,3 +3932,21 @@ edited(
     {"    return tvm.compile(mod, target)": "    with target:\n        return tvm.compile(mod)"},
     message="seen: +none",
 )
+
+
+right_edited(
+    "build_relay",
+    "for_the_current_target",
+    {
+        "    with tvm.transform.PassContext(opt_level=3, config=config):\n": (
+            "    with target, tvm.transform.PassContext(opt_level=3, config=config):\n"
+        ),
+        "relay.build(mod, target=target, params=params)": "relay.build(mod, params=params)",
+    },
+)
+edited(
+    "build_relay",
+    "for_the_callers_target",
+    {"target=target": "target=tvm.target.Target.current() or target"},
+    message="target= of relay.build",
+)

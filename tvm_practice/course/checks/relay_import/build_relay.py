@@ -180,6 +180,8 @@ def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[st
             for each in (*arguments, *options.values())
             if isinstance(each, tvm.target.Target)
         ]
+        if asked.get("target") is None and (current := tvm.target.Target.current()) is not None:
+            told_target[:] = [str(current)]  # which relay.build takes
         built.append(object())
         return built[-1]
 
