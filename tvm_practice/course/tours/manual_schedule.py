@@ -314,7 +314,7 @@ def _add_in_registers(matmuls: _Matmuls) -> None:
         rows,
         columns,
         4,
-        what="a tile's sums stay in registers; 8 rows of tiles make a parallel task.",
+        what="a tile's sums stay in registers; 8 rows of tiles make a task.",
         why="a tile of C is written to memory once, not at every step of k",
     )
 
