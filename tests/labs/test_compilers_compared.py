@@ -319,3 +319,12 @@ def test_xla_has_the_threads_that_it_is_given(threads: int) -> None:
         env={**os.environ, "TVM_NUM_THREADS": str(threads)},
     )
     assert int(ended.stdout) == threads
+
+
+def test_rfactor_refuses_the_reductions_of_the_lab() -> None:
+    """Where this fails, TVM has learned to split them: the page says that it has not."""
+    if reason := engines.unavailable_reason("current"):
+        pytest.skip(reason)
+    with engines.Session(engines.CURRENT) as session:
+        refused = session.call("tests.labs.compilers_compared_functions:refused_by_rfactor")
+    assert refused == {"normalized": True, "online_softmax": True}
