@@ -67,8 +67,9 @@ The error is the largest absolute difference from PyTorch's
 float32. With `f64` it is the difference from float64, because PyTorch's own rounding error, in
 brackets, is of that size. For `failed` and `missing`, the reason is below the table.
 
-The tuners get few trials; `--trials` gives them more. Both TVMs keep a record only if it beats the
-function's default schedule. Ansor is the exception: its records replace all default schedules.
+The tuners get few trials; `--trials` gives them more. MetaSchedule and AutoTVM keep a record only
+if it beats the function's default schedule; Ansor keeps all. If the whole model is not faster with
+the records, the row is the untuned model again.
 
 PyTorch's speed depends on the processor: its matrix products come from MKL, which is made for
 Intel's processors. [The aims and figures](speed.md) have a column per machine.

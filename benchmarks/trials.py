@@ -41,11 +41,12 @@ geometric mean with its 95% interval by Student's t; of one, the comparison's ow
 speed that this many trials reach of the speed after the most trials, the same seeds in both.
 
 AutoTVM and Ansor tune the classic engine's export and MetaSchedule the current engine's, so their
-untuned speeds differ. Ansor's schedules replace the untuned ones even where they are slower, which
-few trials show.
+untuned speeds differ.
 
 Each cell is measured in a process of its own, and its interval holds what differs within that
-process; ratios of two processes can be further apart.
+process; ratios of two processes can be further apart. So *over untuned* is measured in the export's
+process: the time of the model with the tuner's records over the untuned model's, in turns. Where it
+is 1 or more, the exporter writes the untuned model, and the row above it shows that one.
 """
 
 
@@ -62,6 +63,8 @@ class Point:
         seconds: that the command took.
         ratio: to PyTorch's time.
         ci95: the ratio's interval.
+        over_untuned: the time of the model with its records over the untuned one's, as the exporter
+            compared them, and the interval; None where no record beat a default schedule.
     """
 
     model: str
@@ -72,6 +75,7 @@ class Point:
     seconds: float
     ratio: float
     ci95: tuple[float, float]
+    over_untuned: tuple[float, tuple[float, float]] | None = None
 
     @property
     def place(self) -> tuple[str, str, int, int]:
@@ -121,30 +125,33 @@ def measure(model: str, tuner: str, trials: int, seed: int, folder: Path) -> Poi
     ratio = summary["ratio_to_pytorch"]
     if ratio["value"] is None:
         return str(ratio["verdict"])
+    over = summary["tuning"].get("ratio_to_untuned") or {"value": None}
     return Point(
         *(model, tuner, trials, seed),
         measured=summary["tuning"].get("trials", 0),
         seconds=round(watch.seconds["command"], 1),
         ratio=ratio["value"],
         ci95=tuple(ratio["ci95"]),
+        over_untuned=None if over["value"] is None else (over["value"], tuple(over["ci95"])),
     )
 
 
-def mean_with_interval(points: Sequence[Point]) -> tuple[float, tuple[float, float]]:
-    """The geometric mean of the points' ratios, one per seed, and its 95% interval."""
-    if len(points) == 1:
-        return points[0].ratio, points[0].ci95
-    logarithms = [math.log(each.ratio) for each in points]
+Measured = tuple[float, tuple[float, float]]  # a ratio and its interval
+
+
+def mean_with_interval(ratios: Sequence[Measured]) -> Measured:
+    """The geometric mean of ratios, one per seed, and its 95% interval."""
+    if len(ratios) == 1:
+        return ratios[0]
+    logarithms = [math.log(value) for value, _ in ratios]
     center = statistics.fmean(logarithms)
-    quantile = _T95[min(len(points) - 1, len(_T95)) - 1]
-    half = quantile * statistics.stdev(logarithms) / math.sqrt(len(points))
+    quantile = _T95[min(len(ratios) - 1, len(_T95)) - 1]
+    half = quantile * statistics.stdev(logarithms) / math.sqrt(len(ratios))
     return math.exp(center), (math.exp(center - half), math.exp(center + half))
 
 
 def table(points: Sequence[Point]) -> list[str]:
     """The page's lines: a table for each model."""
-    from tvm_practice.viz.tables import with_interval
-
     lines: list[str] = []
     numbers = sorted({each.trials for each in points})
     for model in dict.fromkeys(each.model for each in points):
@@ -154,17 +161,25 @@ def table(points: Sequence[Point]) -> list[str]:
             of_tuner = [each for each in points if (each.model, each.tuner) == (model, tuner)]
             most = max(each.trials for each in of_tuner)
             final = {each.seed: each for each in of_tuner if each.trials == most}
-            times, shares = [], []
+            times, shares, overs = [], [], []
             for number in numbers:
                 found = [each for each in of_tuner if each.trials == number]
-                times.append(with_interval(*mean_with_interval(found)) if found else "—")
+                times.append(_cell([(each.ratio, each.ci95) for each in found]))
+                overs.append(_cell([each.over_untuned for each in found if each.over_untuned]))
                 both = [each for each in found if each.seed in final]
                 shares.append(f"{_share(both, final):.0%}" if both else "—")
             last = max(each.seed for each in of_tuner)
             seeds = f"seeds 0 to {last}" if last else "seed 0"
             lines.append(f"| {tuner}, {seeds} | {' | '.join(times)} |")
             lines.append(f"| *share* | {' | '.join(shares)} |")
+            lines.append(f"| *over untuned* | {' | '.join(overs)} |")
     return lines
+
+
+def _cell(ratios: Sequence[Measured]) -> str:
+    from tvm_practice.viz.tables import with_interval
+
+    return with_interval(*mean_with_interval(ratios)) if ratios else "—"
 
 
 def _column(trials: int) -> str:
@@ -200,7 +215,7 @@ def picture(points: Sequence[Point]) -> str:
                 of_tuner = [each for each in of_model if each.tuner == tuner]
                 there = [each for each in numbers if any(one.trials == each for one in of_tuner)]
                 found = [
-                    mean_with_interval([one for one in of_tuner if one.trials == each])
+                    mean_with_interval([(p.ratio, p.ci95) for p in of_tuner if p.trials == each])
                     for each in there
                 ]
                 ends = zip(*((mean - low, high - mean) for mean, (low, high) in found), strict=True)
@@ -224,7 +239,12 @@ def picture(points: Sequence[Point]) -> str:
 
 
 def _points(report: dict[str, Any]) -> list[Point]:
-    return [Point(**{**each, "ci95": tuple(each["ci95"])}) for each in report["points"]]
+    points = []
+    for each in report["points"]:
+        over = each.get("over_untuned")
+        found = {"ci95": tuple(each["ci95"]), "over_untuned": over and (over[0], tuple(over[1]))}
+        points.append(Point(**{**each, **found}))
+    return points
 
 
 def _numbers(_: Any, __: Any, given: str) -> tuple[int, ...]:

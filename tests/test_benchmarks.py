@@ -95,17 +95,20 @@ def test_trials_of_several_seeds_are_averaged_with_their_interval() -> None:
     trials = _trials()
 
     def point(number: int, seed: int, ratio: float) -> Any:
-        return trials.Point("mlp", "ansor", number, seed, number, 1.0, ratio, (0.9, 1.1))
+        over = (ratio / 2, (0.4, 0.6)) if number else None
+        return trials.Point("mlp", "ansor", number, seed, number, 1.0, ratio, (0.9, 1.1), over)
 
     points = [point(0, 0, 2.0), point(0, 1, 2.0), point(8, 0, 1.0), point(8, 1, 0.5)]
-    value, (low, high) = trials.mean_with_interval(points[2:])
+    value, (low, high) = trials.mean_with_interval([(each.ratio, each.ci95) for each in points[2:]])
     assert value == pytest.approx(0.5**0.5)
     half = 12.71 * 0.5**0.5 * 0.6931471805599453 / 2**0.5  # t times the deviation over sqrt(2)
     assert [low, high] == pytest.approx([value * 2.718281828**-half, value * 2.718281828**half])
-    assert trials.mean_with_interval(points[:1]) == (2.0, (0.9, 1.1))
+    assert trials.mean_with_interval([(2.0, (0.9, 1.1))]) == (2.0, (0.9, 1.1))
     lines = trials.table(points)
     assert "| tuner | untuned | 8 trials |" in lines
     assert "| *share* | 35% | 100% |" in lines  # sqrt(1/2 * 1/4)
+    assert any(each.startswith("| *over untuned* | — | 0.35 (") for each in lines)
+    assert "| *over untuned* | — | 0.50 (0.40–0.60) |" in trials.table(points[::2])
 
 
 def test_trials_are_measured_seed_by_seed() -> None:

@@ -7,9 +7,12 @@ from unittest.mock import patch
 
 import torch
 
-from tvm_practice.tvm_export import pipeline, relax
+from tvm_practice.measure import Ratio
+from tvm_practice.tvm_export import beside_untuned, pipeline, relax
 from tvm_practice.tvm_export.request import ExportRequest
 from tvm_practice.tvm_export.tuners import fallback, finals
+
+HALF, TWICE = Ratio(0.5, 0.5, 0.5, 6), Ratio(2.0, 2.0, 2.0, 6)
 
 
 def two_layers() -> tuple[torch.nn.Module, torch.Tensor]:
@@ -27,8 +30,9 @@ def shipped(tuner: str, folder: str, wins: list[list[bool]]) -> list[dict[str, A
             schedule, whether the others' are, and whether the whole model is with those that are.
 
     Returns:
-        For each, as metadata.json has it: "functions", "tuners_own", "stayed", "verified"; and
-        "own", what made the functions of the tuner's own build, None where there is none.
+        For each, as metadata.json has it: "functions", "tuners_own", "stayed", "verified",
+        "over_untuned"; and "own", what made the functions of the tuner's own build, None where
+        there is none.
     """
     request = ExportRequest.model_validate(
         {
@@ -54,6 +58,7 @@ def shipped(tuner: str, folder: str, wins: list[list[bool]]) -> list[dict[str, A
                 "tuners_own": told["tuners_own"],
                 "stayed": told["tuning"]["records_stayed"],
                 "verified": told["verification"]["verified"],
+                "over_untuned": (told["tuning"].get("ratio_to_untuned") or {}).get("value"),
                 "own": None if export.own is None else export.own.made_by,
             }
         )
@@ -68,7 +73,7 @@ def _judged(first: bool, others: bool, whole: bool) -> Iterator[None]:
         for module, name, verdict in (
             (finals, "_winner", lambda _, scheduled, *more: (scheduled[0][0], next(verdicts))),
             (fallback, "_config_is_faster", lambda *_: next(verdicts)),
-            (relax, "_runs_faster", lambda *_: whole),
+            (beside_untuned, "_compared", lambda *_: (whole, TWICE if not whole else HALF)),
             (relax, "worth_tuning", lambda shares, _: list(range(len(shares)))),
         ):
             patched.enter_context(patch.object(module, name, verdict))

@@ -34,7 +34,7 @@ def _shipped(
 @pytest.mark.pages
 def test_metaschedules_own_result_is_kept_apart(tmp_path: Path, process_of: Processes) -> None:
     won, one, none, model = _shipped("metaschedule", "current", WINS, tmp_path, process_of)
-    assert won["own"] is None and won["stayed"]
+    assert won["own"] is None and won["stayed"] and won["over_untuned"] == 0.5
     made = Counter(won["functions"].values())
     assert made["record"] >= 2 and "fallback" not in made
     assert one["stayed"] and Counter(one["functions"].values())["fallback"] == 1
@@ -42,20 +42,29 @@ def test_metaschedules_own_result_is_kept_apart(tmp_path: Path, process_of: Proc
         assert not each["stayed"]
         assert Counter(each["functions"].values())["fallback"] == made["record"]
         assert "record" not in each["functions"].values()
+    assert (none["over_untuned"], model["over_untuned"]) == (None, 2.0)
 
 
 @pytest.mark.pages  # a search of each
 def test_autotvms_own_result_is_kept_apart(tmp_path: Path, process_of: Processes) -> None:
-    won, one, none = _shipped("autotvm", "classic", WINS[:3], tmp_path, process_of)
-    assert won["own"] is None and won["stayed"]
+    won, one, none, model = _shipped("autotvm", "classic", WINS, tmp_path, process_of)
+    assert won["own"] is None and won["stayed"] and won["over_untuned"] == 0.5
     assert Counter(won["functions"].values())["record"] == 2
     made = Counter(one["functions"].values())
     assert one["stayed"] and (made["record"], made["fallback"]) == (1, 1) and made["rule"]
-    assert not none["stayed"] and Counter(none["functions"].values())["fallback"] == 2
+    for each in (none, model):
+        assert not each["stayed"]
+        assert "record" not in each["functions"].values()
+    assert Counter(none["functions"].values())["fallback"] == 2
+    assert (none["over_untuned"], model["over_untuned"]) == (None, 2.0)
 
 
 @pytest.mark.pages
-def test_ansors_records_always_stay(tmp_path: Path, process_of: Processes) -> None:
-    (won,) = _shipped("ansor", "classic", WINS[:1], tmp_path, process_of)
-    assert won["own"] is None and won["stayed"]
+def test_ansors_records_stay_where_the_whole_model_is_faster(
+    tmp_path: Path, process_of: Processes
+) -> None:
+    won, model = _shipped("ansor", "classic", [WINS[0], WINS[3]], tmp_path, process_of)
+    assert won["own"] is None and won["stayed"] and won["over_untuned"] == 0.5
     assert "record" in won["functions"].values() and "fallback" not in won["functions"].values()
+    assert model["over_untuned"] == 2.0
+    assert not model["stayed"] and "record" not in model["functions"].values()

@@ -32,7 +32,7 @@ class Export:
         target: as the engine has it; from the import on.
         module: the model's IR as the last stage left it.
         stages: its IR after each stage so far: "imported", "optimized", "scheduled".
-        default: current engine: the untuned build, which a tuned one is held against.
+        default: the untuned build, which a tuned one is held against.
         records: classic engine: the dispatch context that has the build use records.
         own_records: current engine: the module, classic: the dispatch context, with the tuner's
             best record of every function; None where `module` or `records` has them all.

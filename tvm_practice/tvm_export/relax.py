@@ -9,7 +9,8 @@ from pathlib import Path
 from typing import Any
 
 from tvm_practice.engines import CURRENT
-from tvm_practice.measure import Stopwatch, compare_interleaved
+from tvm_practice.measure import Stopwatch
+from tvm_practice.tvm_export.beside_untuned import with_faster
 from tvm_practice.tvm_export.calling import as_array
 from tvm_practice.tvm_export.export import Export
 from tvm_practice.tvm_export.extremes import keeping_nan
@@ -45,8 +46,6 @@ from tvm_practice.tvm_export.tuners.search import searching
 from tvm_practice.wording import number_of
 
 TUNERS = ("metaschedule",)
-# Of the comparison of the tuned with the untuned model.
-_ROUNDS, _SECONDS = 15, 10.0
 
 
 def tune(export: Export) -> Export:
@@ -215,7 +214,7 @@ def build(export: Export) -> Export:
             alone = replace(export, module=export.own_records, made_by=made_by)
             own = _compiled(schedule(alone))
     made = replace(export, built=replace(built, seconds=watch.seconds), seconds=watch.seconds)
-    chosen = _faster(made)
+    chosen = with_faster(made)
     is_own = own is built and chosen.result.compiled is built.compiled
     return chosen if is_own else replace(chosen, own=own)
 
@@ -287,53 +286,6 @@ def _plain_names(module: Any) -> list[str]:
         for name, function in module.functions_items()
         if isinstance(function, tvm.tirx.PrimFunc)
     ]
-
-
-def _faster(export: Export) -> Export:
-    """The export with its untuned build, if the one with records is not faster as a whole."""
-    built, default, tuning = export.result, export.default, export.tuning
-    if default is None or not tuning.get("records_kept"):
-        return export
-    watch = Stopwatch(export.seconds)
-    with watch("choose"):
-        if export.settings.search.tracker is not None:
-            given = [built, default]
-            one, other = remote.model_times(given, _inputs(export), search=export.settings.search)
-            is_faster = one < other
-        else:
-            is_faster = _runs_faster(built, default, _inputs(export))
-    if is_faster:
-        built = replace(built, seconds=watch.seconds)
-        return replace(export, built=built, seconds=watch.seconds)
-    note = f"{tuning['note']}; with them the whole model was not faster: all defaults stayed"
-    tuning = tuning | {"note": note, "records_stayed": False}
-    fallen: dict[str, MadeBy] = {
-        name: "fallback" for name in export.made_by if name in default.made_by
-    }
-    built = replace(
-        default,
-        tuner=export.tuner,
-        tuning=tuning,
-        made_by=default.made_by | fallen,
-        seconds=watch.seconds,
-    )
-    return replace(export, built=built, tuning=tuning, seconds=watch.seconds)
-
-
-def _runs_faster(one: GraphModule, other: GraphModule, inputs: list[Any]) -> bool:
-    """Whether a whole model runs faster than another build of it, timed in turns."""
-    for each in (one, other):
-        each(*inputs)
-    compared = compare_interleaved(
-        {"one": one.run, "other": other.run},
-        baseline="other",
-        rounds=_ROUNDS,
-        time_limit=_SECONDS,
-    )
-    ratio = compared.ratio["one"]
-    if not ratio.measured:  # a choice is due all the same
-        return compared.latency["one"].median < compared.latency["other"].median
-    return ratio.value < 1
 
 
 def schedule_defaults(mod: Any, target: Any, *, report: list[Decision] | None = None) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 
 from tvm_practice.engines import CLASSIC
 from tvm_practice.measure import Stopwatch
+from tvm_practice.tvm_export.beside_untuned import with_faster
 from tvm_practice.tvm_export.errors import NothingMeasured
 from tvm_practice.tvm_export.export import Export
 from tvm_practice.tvm_export.graph_module import GraphModule
@@ -45,7 +46,10 @@ def tune(export: Export) -> Export:
         require_own(log, tuner, export.target)
         autotvm_tuner.recover(log)
         before = require_own(log, tuner, export.target)
-        return (_autotvm if tuner == "autotvm" else _ansor)(export, log, before)
+        tuned = (_autotvm if tuner == "autotvm" else _ansor)(export, log, before)
+    if not tuned.tuning.get("records_stayed"):
+        return tuned
+    return replace(tuned, default=export.default or _compiled(replace(export, tuner=None), None))
 
 
 def _autotvm(export: Export, log: Path, before: int) -> Export:
@@ -123,8 +127,7 @@ def _ansor(export: Export, log: Path, before: int) -> Export:
     tuning = summary(ansor_tuner.history(log), before) | {
         "tasks": len(tasks),
         "records_stayed": True,
-        "note": f"{number_of(len(tasks), 'task')}; Ansor's schedules replace TOPI's even where "
-        "they are slower, so a small budget can lose to the untuned build",
+        "note": f"{number_of(len(tasks), 'task')}, each with Ansor's best schedule, not TOPI's",
     }
     return replace(
         export,
@@ -182,18 +185,21 @@ def _convolutions_as_nhwc(module: Any) -> Any:
 def build(export: Export) -> Export:
     """The module compiled, with the records of its tuner; TOPI schedules the rest meanwhile.
 
+    It is the untuned build instead where that is faster as a whole.
+
     The tuner's own result is compiled too where the artifact has something else.
     """
     watch = Stopwatch(export.seconds)
-    own = None
     with watch("build"):
-        built = _compiled(export, export.records)
+        built = own = _compiled(export, export.records)
     if export.own_records is not None:
         with watch("choose"):
             own = _compiled(export, export.own_records)
     built = replace(built, seconds=watch.seconds)
     stages = export.stages | {"scheduled": export.module}
-    return replace(export, built=built, own=own, stages=stages, seconds=watch.seconds)
+    chosen = with_faster(replace(export, built=built, stages=stages, seconds=watch.seconds))
+    is_own = own.compiled is chosen.result.compiled
+    return chosen if is_own else replace(chosen, own=own)
 
 
 def _compiled(export: Export, records: Any) -> GraphModule:

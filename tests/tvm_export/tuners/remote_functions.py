@@ -25,7 +25,7 @@ def tuned_elsewhere(folder: str, tuner: str) -> dict[str, Any]:
         log did not hold by then, and as "sent" how many libraries were compared on the server.
     """
     from tvm_practice.farm.local import LocalFarm
-    from tvm_practice.tvm_export import relax, relay, targets
+    from tvm_practice.tvm_export import beside_untuned, relax, relay, targets
     from tvm_practice.tvm_export.pipeline import export_model
     from tvm_practice.tvm_export.tuners import fallback, finals, remote
     from tvm_practice.tvm_export.tuners.journal import Journal
@@ -64,7 +64,7 @@ def tuned_elsewhere(folder: str, tuner: str) -> dict[str, Any]:
             patched.enter_context(other)
         for module, name in (
             (relax, "_profile"),
-            (relax, "_runs_faster"),
+            (beside_untuned, "compare_interleaved"),
             (finals, "times_in_turns"),
         ):
             patched.enter_context(mock.patch.object(module, name, here))

@@ -178,6 +178,11 @@ class TuningRecord(Record):
         description="Whether the artifact has any of the tuner's schedules: false where default "
         "schedules made the whole model faster, or every function.",
     )
+    ratio_to_untuned: RatioRecord | None = Field(
+        default=None,
+        description="The time of the model with the tuner's schedules over the untuned one's, in "
+        "turns; null where no record stayed to compare.",
+    )
     note: str | None = Field(default=None, description="The same in a sentence.")
 
 

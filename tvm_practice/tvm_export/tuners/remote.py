@@ -11,6 +11,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
+from tvm_practice import engines
+from tvm_practice.measure import Ratio, paired_ratio
 from tvm_practice.tvm_export.errors import BadInput
 from tvm_practice.tvm_export.rules.gpu import compiling_kernels
 from tvm_practice.tvm_export.targets import resolve_target
@@ -90,31 +94,49 @@ def function_times(
             values = values_for(module["main"])
             arguments = [tvm.runtime.tensor(each, device) for each in values]
             samples.append(_sampler(run, device, arguments, passing=bool(constants)))
-        return _medians_in_turns(samples)
+        return [float(each) for each in np.median(_in_turns(samples), axis=0)]
 
 
-def model_times(models: Sequence[Any], inputs: Sequence[Any], *, search: Search) -> list[float]:
-    """The seconds of a call of each compiled model on a server, timed in turns.
+def model_ratio(one: Any, other: Any, inputs: Sequence[Any], *, search: Search) -> Ratio:
+    """The time of a call of one compiled model over another's on a server, timed in turns.
 
     Args:
-        models: `GraphModule`s of the current engine, of one target.
+        one: a `GraphModule`.
+        other: another, of the same engine and target.
         inputs: arrays, in the models' order.
         search: whose servers measure.
 
     Raises BadInput, see `session`.
     """
+    with session(search) as remote:
+        device = device_on(remote, resolve_target(one.target))
+        samples = [
+            _model_sampler(sent(remote, model.compiled, f"model{number}.tar"), device, inputs)
+            for number, model in enumerate((one, other))
+        ]
+        first, second = _in_turns(samples).T
+    return paired_ratio(first, second)
+
+
+def _model_sampler(library: Any, device: Any, inputs: Sequence[Any]) -> Callable[[], float]:
+    """A function that takes one sample of a model on the server, in seconds."""
     import tvm
+
+    if engines.active() == engines.CLASSIC:
+        from tvm.contrib import graph_executor
+
+        executor = graph_executor.GraphModule(library["default"](device))
+        for position, value in enumerate(inputs):
+            if executor.get_input_index(f"input_{position}") >= 0:  # else nothing reads it
+                executor.set_input(f"input_{position}", value)
+        timed = executor.module.time_evaluator("run", device, number=1, repeat=1)
+        return lambda: float(timed().mean)
     from tvm import relax
 
-    with session(search) as remote:
-        device, samples = device_on(remote, resolve_target(models[0].target)), []
-        for number, model in enumerate(models):
-            library = sent(remote, model.compiled, f"model{number}.tar")
-            machine = relax.VirtualMachine(library, device)
-            machine.set_input("main", *(tvm.runtime.tensor(each, device) for each in inputs))
-            timer = machine.time_evaluator("invoke_stateful", device, number=1, repeat=1)
-            samples.append(lambda timer=timer: float(timer("main").mean))
-        return _medians_in_turns(samples)
+    machine = relax.VirtualMachine(library, device)
+    machine.set_input("main", *(tvm.runtime.tensor(each, device) for each in inputs))
+    timer = machine.time_evaluator("invoke_stateful", device, number=1, repeat=1)
+    return lambda: float(timer("main").mean)
 
 
 def device_on(remote: Any, target: Any) -> Any:
@@ -149,8 +171,6 @@ def _sampler(
     return lambda: float(timed(*arguments).mean)
 
 
-def _medians_in_turns(samples: Sequence[Callable[[], float]]) -> list[float]:
-    import numpy as np
-
-    rounds = [[sample() for sample in samples] for _ in range(_ROUNDS)]
-    return [float(each) for each in np.median(rounds, axis=0)]
+def _in_turns(samples: Sequence[Callable[[], float]]) -> np.ndarray:
+    """Samples taken in turns: a row per round, a column per function that takes them."""
+    return np.array([[sample() for sample in samples] for _ in range(_ROUNDS)])
