@@ -1,8 +1,9 @@
-"""Every model, untuned, beside ONNX Runtime and OpenVINO; docs/runtimes.md says who is first.
+"""Every model beside ONNX Runtime and OpenVINO; docs/runtimes.md says who is first.
 
     python benchmarks/runtimes.py                                # all, 40 minutes on two cores
     python benchmarks/runtimes.py --model lstm --model lstm-batch-8 --seconds 30
     python benchmarks/runtimes.py --rival compile-max            # minutes more for each model
+    python benchmarks/runtimes.py --trials 200                   # tuned too, minutes for each
     python benchmarks/runtimes.py --exports                      # only the seconds of each export
     python benchmarks/runtimes.py --table                        # only write the page again
 
@@ -32,11 +33,13 @@ PACKAGES = ("apache-tvm", "torch", "onnxruntime", "openvino")
 _DEFAULT = ("onnx", "openvino", "eager")
 _SHOWN = 8  # functions of a profile
 _LONG = 10  # seconds of an export
+_LOGS = Path("runs") / "runtimes"  # of searches, which go on there
 _HEAD = """# Runtimes, model by model
 
-Made by `python benchmarks/runtimes.py`: float32 exports of the current engine, untuned, beside the
-other runtimes as their users run them. Each has as many threads as TVM, gets its inputs once, and
-is called in turns with the others in one process per model. OpenVINO has its latency hint.
+Made by `python benchmarks/runtimes.py`: float32 exports of the current engine beside the other
+runtimes as their users run them. The first table's exports are untuned; with `--trials` a tuned one
+takes turns with the others, and has a table of its own. Each has as many threads as TVM, gets its
+inputs once, and is called in turns with the others in one process per model. OpenVINO has its latency hint.
 
 A ratio
 is the rival's time over ours, with its 95% interval: over 1, TVM is faster. The last column names
@@ -48,17 +51,22 @@ a table of its own.
 """
 
 
-def measure(factory: str, rivals: list[str], seconds: float) -> dict[str, Any]:
+def measure(
+    factory: str, rivals: list[str], seconds: float, trials: int = 0, log: str = ""
+) -> dict[str, Any]:
     """One model on all runtimes.
 
     Args:
         factory: "module:factory" of the model.
         rivals: keys of `RIVALS`.
         seconds: for measuring.
+        trials: of MetaSchedule, for an export that takes turns with the others; 0: none.
+        log: the folder of its records.
 
     Returns:
         {"ms": our median, "export_seconds" and "export_stages": see measure_export, "ratios": by
-        rival, times over ours: see measure.Comparison.to_dict,
+        rival, times over ours: see measure.Comparison.to_dict, "tuned": {"trials", "ms",
+        "over_untuned": its time over the untuned export's, "ratios": times over its own},
         "missing": the reason by rival, "operators": of our build, see profiling.operators_of,
         "onnx_operators": see rivals.onnx_operators, empty without ONNX Runtime}.
     """
@@ -73,6 +81,10 @@ def measure(factory: str, rivals: list[str], seconds: float) -> dict[str, Any]:
     loaded, call, built, export = _exported(factory)
     built(*map(as_array, call.tensors))
     runs: dict[str, Any] = {"tvm": built.run}
+    if trials:
+        tuned = _tuned(call, trials, log)
+        tuned(*map(as_array, call.tensors))
+        runs["tuned"] = tuned.run
     missing: dict[str, str] = {}
     with tempfile.TemporaryDirectory() as made:
         folder = Path(made)
@@ -85,6 +97,8 @@ def measure(factory: str, rivals: list[str], seconds: float) -> dict[str, Any]:
                 missing[rival] = describe(error)
         compared = compare_interleaved(runs, baseline="tvm", rounds=300, time_limit=seconds)
         found = compared.to_dict()
+        if trials:
+            found |= {"tuned": {"trials": trials, **_beside_tuned(compared)}}
         account: dict[str, float] = {}
         if "onnx" in runs:
             feed = dict(zip(call.names, map(as_array, call.tensors), strict=True))
@@ -95,9 +109,43 @@ def measure(factory: str, rivals: list[str], seconds: float) -> dict[str, Any]:
         "ms": found["latency"]["tvm"]["p50"],
         **export,
         "ratios": {rival: found["ratio"][rival] for rival in rivals if rival in runs},
+        **({"tuned": found["tuned"]} if trials else {}),
         "missing": missing,
         "operators": operators_of(built)[:_SHOWN],
         "onnx_operators": account,
+    }
+
+
+def _tuned(call: Any, trials: int, log: str) -> Any:
+    """The model's export by MetaSchedule, whose records go to `log`."""
+    from tvm_practice.tvm_export import ExportConfig, compile_pytorch_module
+
+    config = ExportConfig(
+        example_input=tuple(call.tensors),
+        tuner="metaschedule",
+        tuning_trials=trials,
+        tuning_log=Path(log),
+    )
+    return compile_pytorch_module(call.module, config, verify=False)
+
+
+def _beside_tuned(compared: Any) -> dict[str, Any]:
+    """Of a comparison: what the tuned export took, and the others' times over its own."""
+    import numpy as np
+
+    from tvm_practice.measure import paired_ratio
+
+    samples = {name: np.array(each.samples_ms) for name, each in compared.latency.items()}
+    ratios = {}
+    for name in samples.keys() - {"tvm", "tuned"}:
+        ratio = compared.ratio[name]  # without a value if the turns were disturbed
+        if ratio.measured:
+            ratio = paired_ratio(samples[name], samples["tuned"])
+        ratios[name] = ratio.to_dict()
+    return {
+        "ms": compared.latency["tuned"].median,
+        "over_untuned": compared.ratio["tuned"].to_dict(),
+        "ratios": ratios,
     }
 
 
@@ -179,9 +227,30 @@ def _table(machine: dict[str, Any]) -> list[str]:
         reasons += [f"- {title}, {RIVALS[each]}: {why}" for each, why in row["missing"].items()]
         if any(each["value"] is not None and each["value"] < 1 for each in ratios.values()):
             slower += _profile(title, row)
-    lines += ["", *_means(list(rows.values()), rivals), ""]
+    lines += ["", *_means([row["ratios"] for row in rows.values()], rivals), ""]
+    lines += _tuned_table(rows, rivals)
     lines += _long_exports({", ".join(ALL[name]): row for name, row in rows.items()})
     return [*lines, *(reasons + [""] if reasons else []), *slower]
+
+
+def _tuned_table(rows: dict[str, dict[str, Any]], rivals: list[str]) -> list[str]:
+    """The tuned exports beside the rivals, in lines; none if none was measured."""
+    from beside_torch import ratio_cell
+    from models import ALL
+
+    tuned = {name: row["tuned"] for name, row in rows.items() if "tuned" in row}
+    if not tuned:
+        return []
+    names = [RIVALS[each] for each in rivals]
+    heads = ["model, tuned", "trials", "TVM, ms", "/ untuned", *names, "first", "date"]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for name, row in tuned.items():
+        ratios = row["ratios"]
+        cells = [", ".join(ALL[name]), str(row["trials"]), f"{row['ms']:.2f}"]
+        cells.append(ratio_cell(row["over_untuned"]))
+        cells += [ratio_cell(ratios[each]) if each in ratios else "–" for each in rivals]
+        lines.append(f"| {' | '.join([*cells, _first(ratios), row['date']])} |")
+    return [*lines, "", *_means([row["ratios"] for row in tuned.values()], rivals), ""]
 
 
 def _long_exports(rows: dict[str, dict[str, Any]]) -> list[str]:
@@ -204,15 +273,20 @@ def _long_exports(rows: dict[str, dict[str, Any]]) -> list[str]:
 
 
 def _means(rows: list[dict[str, Any]], rivals: list[str]) -> list[str]:
-    """The geometric means of our time over each rival's, and over the fastest one's, in lines."""
+    """The geometric means of our time over each rival's, and over the fastest one's, in lines.
+
+    Args:
+        rows: the ratios of a model by rival.
+        rivals: in the order of the columns.
+    """
     from beside_torch import geometric_mean
 
-    measured = [[each["value"] for each in row["ratios"].values()] for row in rows]
+    measured = [[each["value"] for each in ratios.values()] for ratios in rows]
     told = []
     if measured and all(each and None not in each for each in measured):
         told.append(f"{geometric_mean(1 / min(each) for each in measured):.2f} over the fastest")
     for rival in rivals:
-        values = [row["ratios"][rival]["value"] for row in rows if rival in row["ratios"]]
+        values = [ratios[rival]["value"] for ratios in rows if rival in ratios]
         if None not in values:
             told.append(f"{geometric_mean(1 / each for each in values):.2f} over {RIVALS[rival]}")
     return [f"Geometric means of TVM's time: {', '.join(told)}."] if told else []
@@ -241,7 +315,7 @@ def _profile(title: str, row: dict[str, Any]) -> list[str]:
 
 @click.command(
     epilog="\b\nExamples:\n  python benchmarks/runtimes.py\n"
-    "  python benchmarks/runtimes.py --model lstm --seconds 30\n"
+    "  python benchmarks/runtimes.py --model lstm --seconds 30 --trials 200\n"
     "  python benchmarks/runtimes.py --table"
 )
 @click.option("--model", "names", multiple=True, help="[all]")
@@ -256,6 +330,12 @@ def _profile(title: str, row: dict[str, Any]) -> list[str]:
 @click.option(
     "--kept", type=click.Path(dir_okay=False, path_type=Path), default=KEPT, show_default="here"
 )
+@click.option(
+    "--trials",
+    type=click.IntRange(min=0),
+    default=0,
+    help=f"Of MetaSchedule, for a tuned export too; records stay under {_LOGS}.",
+)
 @click.option("--exports", is_flag=True, help="Time the exports alone, of models measured before.")
 @click.option("--table", is_flag=True, help="Write the page from what is kept.")
 def main(
@@ -263,10 +343,11 @@ def main(
     rivals: tuple[str, ...],
     seconds: float,
     kept: Path,
+    trials: int,
     exports: bool,
     table: bool,
 ) -> None:
-    """Compare untuned exports with other runtimes; write docs/runtimes.md.
+    """Compare exports with other runtimes; write docs/runtimes.md.
 
     Models of this kind of machine that are not asked for stay as they were measured.
     """
@@ -294,9 +375,15 @@ def main(
                 factory=factory(name),
                 rivals=list(rivals or _DEFAULT),
                 seconds=seconds,
+                trials=trials,
+                log=str(_LOGS / name),
             )
             row["ratios"] = before["ratios"] | row["ratios"] if rivals else row["ratios"]
             row["date"] = datetime.now(timezone.utc).date().isoformat()
+            if trials:
+                row["tuned"]["date"] = row["date"]
+            elif "tuned" in before:
+                row["tuned"] = before["tuned"]
             click.echo(f"{name}: {row['ms']:.2f} ms; first: {_first(row['ratios'])}")
         machine["models"][name] = row
         write_json(kept, machines)
