@@ -42,7 +42,7 @@ from typing import Any
 
 from tvm_practice.course.phase import phase_command
 
-# register_tile() -> (rows, columns): the largest tile of C that this processor's registers hold.
+# register_tile() -> (rows, columns), powers of two: a tile of C that the registers hold.
 # packed_blocking(n) -> {"rows", "columns", "rows_first"} for packed_matmul with n columns.
 from tvm_practice.engines.blocking import packed_blocking as packed_blocking
 from tvm_practice.engines.blocking import register_tile as register_tile
