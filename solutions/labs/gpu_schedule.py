@@ -166,6 +166,8 @@ def tensorize_copies(
 ) -> None:
     """Replace the copies of fragments by instructions, from the loop of `fragment_loops` inwards.
 
+    Their last two loops, rows and columns, are not yet split: call `fragment_loops` on each block.
+
     Args:
         schedule: a tvm.s_tir.Schedule, changed in place.
         load_a: the block that copies A to fragments.
