@@ -11,8 +11,8 @@ program needs beyond a call:
     call_on_threads    one instance per thread, exceptions passed to the caller
     call_on_stream     CUDA: kernel, model, kernel on one stream
 
-The last three are C++: the functions return its text, without a main and without macros, which is
-compiled and tried at once. How TVMModel itself does these things is in
+The last three are C++: each returns the text of a C++ function, without a main and without macros.
+The text is compiled and tried at once. How TVMModel itself does these things is in
 tvm_practice/tvm_export/cpp/project/tvm_model.h.
 
 A Relax function is built operator by operator, with `from tvm import relax`:
@@ -33,9 +33,9 @@ A Relax function is built operator by operator, with `from tvm import relax`:
                                             then calls it like an operator.
                                             function.without_attr("global_symbol") is a private
                                             copy, which a pass may inline
-    builder.emit_output(relax.Tuple([a, b]))
-                                            the result of the dataflow part
-    builder.emit_func_output(result)        the result of the function, after that part
+    result = builder.emit_output(relax.Tuple([a, b]))
+                                            as emit, for the result of the dataflow part
+    builder.emit_func_output(result)        makes it the result of the function, after that part
     builder.get()                           the module
     function.params[0].ty.shape.values      the extents of a function's first parameter
 
@@ -43,8 +43,8 @@ A library needs three more pieces:
 
     from solutions.relay_import import import_relax, optimize_relax, build_relax
                                             phase 4's steps; yours are in tvm_practice.relay_import
-    schedule_defaults(mod, target)          a default schedule for each PrimFunc; of
-                                            tvm_practice.tvm_export.rules.cpu
+    schedule_defaults(mod, target)          returns a copy of mod, with a default schedule for each
+                                            PrimFunc; of tvm_practice.tvm_export.rules.cpu
     executable.export_library("model.so")   links what tvm.compile returned into a shared library
 
 The worked example shows a tensor as one library hands it to another. Write the functions below
