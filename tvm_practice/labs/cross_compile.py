@@ -18,10 +18,11 @@ TVM's compiler runs on this machine; its output need not. A target names the mac
     tvm.target.Target({"kind": "cuda", "arch": "sm_90"}, host="llvm")
                                             for a GPU. The host is the processor that launches the
                                             kernels: library.mod is its module, and the list
-                                            library.mod.imports has the GPU's
+                                            library.mod.imports has the GPU's, whose CUDA source
+                                            is inspect_source(), without an argument
 
-The result is an object file. It needs neither Python nor TVM's runtime: a C program can call it
-by TVM's calling convention:
+The result is an object file: machine code that a linker joins with others into a program. It needs
+neither Python nor TVM's runtime: a C program can call it by TVM's calling convention:
 
     int __tvm_ffi_main(void* self, const TVMFFIAny* arguments, int32_t count, TVMFFIAny* result);
 
@@ -41,9 +42,9 @@ calls come from TVM's runtime; a program without the runtime defines its own:
         reports an error: its kind, and the parts of one message, any of which may be NULL
     void* (*__TVMBackendAllocWorkspace)(int, int, uint64_t bytes, int, int);
     int (*__TVMBackendFreeWorkspace)(int, int, void* memory);
-        memory for buffers between stages, aligned to 64 bytes; the second one returns 0. These are
-        weak null pointers in the object: the runtime sets them when it loads a library; a program
-        defines its own.
+        memory for buffers between stages, aligned to 64 bytes; the second one returns 0. In the
+        object these are null pointers, and weak: a definition of the same name elsewhere replaces
+        them. The runtime sets them when it loads a library; a program defines its own.
 
 The worked example is phase 2's register block, compiled for this machine, and its innermost loop.
 Write the functions below it, then run
