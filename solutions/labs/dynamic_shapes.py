@@ -166,8 +166,8 @@ def verify_over_range(
     One shape proves nothing about the others: guards fail at the edges, an extent of 1 may have
     been broadcast, a tile may be right only where it divides. So try every combination of 1 and
     the bound of each symbol; one shape whose every extent is a prime above 2 and below the bound,
-    which no tile divides; and at least eight shapes drawn at random from the whole range, anew at
-    each call: an extent from 1 to the bound, both included, for each symbol by itself.
+    which no smaller tile divides; and at least eight shapes drawn at random from the whole range,
+    anew at each call: an extent from 1 to the bound, both included, for each symbol by itself.
 
     Args:
         run: the artifact: takes arrays, returns an array of float32, float64 or int64.

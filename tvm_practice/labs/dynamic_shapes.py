@@ -12,7 +12,8 @@ Current TVM provides:
                                         relax.TensorType((n, 512), "float32")
     main.attrs["tir_var_upper_bound"]   {"n": 64}: the largest n, for the memory planner;
                                         main.with_attr(name, value) and main.without_attr(name)
-                                        return a changed copy of main; mod.clone() copies a module
+                                        return a changed copy of main; copy = mod.clone() copies a
+                                        module, and copy["main"] = main sets a function of it
     schedule.pad_einsum(block, [8, 1, 1])
                                         rounds the extents of the loops of a sum of products up to
                                         multiples of these numbers. It copies each input that this
@@ -159,8 +160,8 @@ def verify_over_range(
     One shape proves nothing about the others: guards fail at the edges, an extent of 1 may have
     been broadcast, a tile may be right only where it divides. So try every combination of 1 and
     the bound of each symbol; one shape whose every extent is a prime above 2 and below the bound,
-    which no tile divides; and at least eight shapes drawn at random from the whole range, anew at
-    each call: an extent from 1 to the bound, both included, for each symbol by itself.
+    which no smaller tile divides; and at least eight shapes drawn at random from the whole range,
+    anew at each call: an extent from 1 to the bound, both included, for each symbol by itself.
 
     Args:
         run: the artifact: takes arrays, returns an array of float32, float64 or int64.
