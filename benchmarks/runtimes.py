@@ -39,15 +39,16 @@ _HEAD = """# Runtimes, model by model
 Made by `python benchmarks/runtimes.py`: float32 exports of the current engine beside the other
 runtimes as their users run them. The first table's exports are untuned; with `--trials` a tuned one
 takes turns with the others, and has a table of its own. Each has as many threads as TVM, gets its
-inputs once, and is called in turns with the others in one process per model. OpenVINO has its latency hint.
+inputs once, and is called in turns with the others in one process per model. OpenVINO has its
+latency hint.
 
-A ratio
-is the rival's time over ours, with its 95% interval: over 1, TVM is faster. The last column names
-the fastest, and its time over that of the fastest other one. A model that a rival is faster on has
-the functions that take most of its time below. The export's seconds are those of
-`compile_pytorch_module` in a new process: they include TVM's import, and no verification. Each was
-exported once, so that a busy moment counts. Where the seconds of exports of more than ten go is in
-a table of its own.
+A ratio is the rival's time over ours, with its 95% interval: over 1, TVM is faster. The last column
+names the fastest, and its time over that of the fastest other one. A model that a rival is faster
+on has the functions that take most of its time below.
+
+The export's seconds are those of `compile_pytorch_module` in a new process: they include TVM's
+import, and no verification. Each was exported once, so that a busy moment counts. Where the seconds
+of exports of more than ten go is in a table of its own.
 """
 
 
