@@ -193,7 +193,8 @@ def parallel_pays_from(
         parallel_ms: time of the parallel schedule at each size.
 
     Returns:
-        One of `sizes`, or None if the parallel schedule is not faster at the largest.
+        One of `sizes`, or None if the parallel schedule is not faster at the largest or there is
+        no size.
     """
     pays = None
     for size, serial, parallel in zip(sizes, serial_ms, parallel_ms, strict=True):

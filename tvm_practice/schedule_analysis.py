@@ -196,7 +196,8 @@ def parallel_pays_from(
         parallel_ms: time of the parallel schedule at each size.
 
     Returns:
-        One of `sizes`, or None if the parallel schedule is not faster at the largest.
+        One of `sizes`, or None if the parallel schedule is not faster at the largest or there is
+        no size.
     """
     raise NotImplementedError("find the size after which parallel is always the faster one")
 
