@@ -15,8 +15,8 @@ A pass takes an IRModule and returns a new one. The pieces of current TVM:
         unwrap_unit_return_tuple=True         one tensor, not a tuple of one
         custom_convert_map={…}                converters of your own
     tvm.transform.Sequential([a, b])        passes as one pass, run in this order
-    tvm.transform.PassContext(opt_level=3)  a pass context: inside `with` it, passes whose level is
-                                            above 3 are skipped silently. Without it, above 2
+    tvm.transform.PassContext(opt_level=3)  a pass context: a `with` block of it silently skips
+                                            passes of a level above 3. Without it, above 2
         config={…}                            further settings, by name
     tvm.compile(mod, target)                compiles functions and graph; returns an executable
     relax.transform.X()                     a pass. X is
@@ -199,9 +199,9 @@ def build_relax(mod: Any, target: Any) -> Any:
 def verify(outputs: list[Any], reference: list[Any], *, atol: float, rtol: float) -> float:
     """Compare a compiled model's outputs with PyTorch's, element by element.
 
-    An element is right if |output - reference| <= atol + rtol * |reference|. NaN is never right.
-    An infinity is right only where the reference has the same one, and where the reference is
-    infinite, nothing else is right.
+    An element is right if |output - reference| <= atol + rtol * |reference|, computed in float64.
+    NaN is never right. An infinity is right only where the reference has the same one, and where
+    the reference is infinite, nothing else is right.
 
     Args:
         outputs: numpy arrays.
@@ -215,8 +215,8 @@ def verify(outputs: list[Any], reference: list[Any], *, atol: float, rtol: float
     Raises:
         ValueError: the number of outputs differs (or is zero), a shape differs, or an element is
             wrong. The message names the output's index, its largest absolute and largest relative
-            error (infinite for NaN) and the position of the worst of its wrong elements, which is
-            furthest above its tolerance.
+            error (infinite for NaN; a relative one also where only the reference is 0) and the
+            position of the worst of its wrong elements, which is furthest above its tolerance.
     """
     raise NotImplementedError("compare count, shapes and elements; raise where they differ")
 

@@ -6,9 +6,9 @@ from typing import Any
 def verify(outputs: list[Any], reference: list[Any], *, atol: float, rtol: float) -> float:
     """Compare a compiled model's outputs with PyTorch's, element by element.
 
-    An element is right if |output - reference| <= atol + rtol * |reference|. NaN is never right.
-    An infinity is right only where the reference has the same one, and where the reference is
-    infinite, nothing else is right.
+    An element is right if |output - reference| <= atol + rtol * |reference|, computed in float64.
+    NaN is never right. An infinity is right only where the reference has the same one, and where
+    the reference is infinite, nothing else is right.
 
     Args:
         outputs: numpy arrays.
@@ -22,8 +22,8 @@ def verify(outputs: list[Any], reference: list[Any], *, atol: float, rtol: float
     Raises:
         ValueError: the number of outputs differs (or is zero), a shape differs, or an element is
             wrong. The message names the output's index, its largest absolute and largest relative
-            error (infinite for NaN) and the position of the worst of its wrong elements, which is
-            furthest above its tolerance.
+            error (infinite for NaN; a relative one also where only the reference is 0) and the
+            position of the worst of its wrong elements, which is furthest above its tolerance.
     """
     import numpy as np
 
