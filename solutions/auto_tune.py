@@ -34,7 +34,7 @@ def matmul_template(m: int, n: int, k: int) -> tuple[Any, list[Any]]:  # (te.Sch
     and the tiles are shared among the threads. Every configuration must give the right product,
     even where it does not divide the sizes, and a schedule of its own: AutoTVM would spend a trial
     on each of two equal ones. Any sizes above 8 must have several configurations. All combinations
-    of values belong to the space: do not exclude any (`multi_filter`).
+    of values belong to the space: do not exclude any with `cfg.multi_filter`.
 
     When a task is created, the configuration is the whole space and each knob has its first value.
     During tuning, AutoTVM calls the function once per trial, with that trial's values.
@@ -85,8 +85,8 @@ def metaschedule_space(schedule: Any) -> None:
     """MetaSchedule: a design space, as a schedule that asks for samples instead of deciding.
 
     The workload is phase 1's matmul, its block named "C" with loops i, j and k. Schedule it as in
-    phase 2 (the loops of `tile` are enough), but take the factors of the splits from
-    `schedule.sample_perfect_tile` of the same loop, for rows and columns at least. The search
+    phase 2 (the loops of `tile` are enough), but take the factors of all splits from
+    `schedule.sample_perfect_tile` of the same loop, and split at least i and j. The search
     replays your calls with other samples, so the list of calls must not depend on a sample. The
     innermost loop is vectorized, and the outer tile loops are fused and parallel. No loop over k is
     vectorized or parallel.

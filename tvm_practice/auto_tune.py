@@ -66,7 +66,7 @@ Of MetaSchedule, `from tvm.s_tir import meta_schedule as ms`:
                                             factors), drawn again in each trial
     ms.tune.tune_tasks(tasks=…, task_weights=…, work_dir=…, max_trials_global=…,
                        num_trials_per_iter=…, builder=…, runner=…, cost_model=…,
-                       measure_callbacks=[…])   searches; returns the database
+                       measure_callbacks=[…])   searches; returns the database of records
     ms.measure_callback.MeasureCallback.create("default")
                                             the callbacks that write records and train the model
     relax.transform.MetaScheduleApplyDatabase()
@@ -79,9 +79,9 @@ Of tvm_practice.tvm_export.tuners, with settings for a few dozen trials (`autotv
 
     with autotvm.measuring(task, trials, log) as measure:
                                             measure.option and measure.callback, for tune()
-    with ansor.measuring(tasks, trials, log) as measure:
-                                            measure.builder, measure.runner, measure.callback;
-                                            metaschedule.measuring gives the same three
+    with ansor.measuring(tasks, trials, log) as measure:, or
+    with metaschedule.measuring(contexts, trials, work_dir) as measure:
+                                            measure.builder, measure.runner, measure.callback
     autotvm.learn_from(tuner, log)          tells a tuner about the trials in a log, which it then
                                             does not repeat
     ansor.fast_search_params()              for tune()'s search_policy_params
@@ -158,7 +158,7 @@ def matmul_template(m: int, n: int, k: int) -> tuple[Any, list[Any]]:  # (te.Sch
     and the tiles are shared among the threads. Every configuration must give the right product,
     even where it does not divide the sizes, and a schedule of its own: AutoTVM would spend a trial
     on each of two equal ones. Any sizes above 8 must have several configurations. All combinations
-    of values belong to the space: do not exclude any (`multi_filter`).
+    of values belong to the space: do not exclude any with `cfg.multi_filter`.
 
     When a task is created, the configuration is the whole space and each knob has its first value.
     During tuning, AutoTVM calls the function once per trial, with that trial's values.
@@ -249,7 +249,8 @@ def tune_ansor(tasks: list[Any], weights: list[float], *, trials: int, log: str)
     Args:
         tasks: auto_scheduler.SearchTask objects; each carries its target.
         weights: how often each task runs.
-        trials: schedules to measure in total, rounded up to whole rounds.
+        trials: schedules to measure in total, besides those in the log; rounded up to whole
+            rounds.
         log: file to append the records to, one line of JSON per trial.
     """
     raise NotImplementedError("an auto_scheduler.TaskScheduler and its tune() with TuningOptions")
@@ -292,8 +293,8 @@ def metaschedule_space(schedule: Any) -> None:
     """MetaSchedule: a design space, as a schedule that asks for samples instead of deciding.
 
     The workload is phase 1's matmul, its block named "C" with loops i, j and k. Schedule it as in
-    phase 2 (the loops of `tile` are enough), but take the factors of the splits from
-    `schedule.sample_perfect_tile` of the same loop, for rows and columns at least. The search
+    phase 2 (the loops of `tile` are enough), but take the factors of all splits from
+    `schedule.sample_perfect_tile` of the same loop, and split at least i and j. The search
     replays your calls with other samples, so the list of calls must not depend on a sample. The
     innermost loop is vectorized, and the outer tile loops are fused and parallel. No loop over k is
     vectorized or parallel.
@@ -317,7 +318,8 @@ def tune_metaschedule(
     Args:
         contexts: meta_schedule.TuneContext objects; each carries its design space and target.
         weights: how often each task runs.
-        trials: schedules to measure in total, rounded up to whole rounds.
+        trials: schedules to measure in total, besides those in the database; rounded up to whole
+            rounds.
         work_dir: folder of the database, from which a later call continues.
 
     Returns:

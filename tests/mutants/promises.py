@@ -310,7 +310,7 @@ PROMISES: dict[str, dict[str, str]] = {
     },
     "auto_tune.metaschedule_space": {
         "the outer tile loops are fused": "rows_of_tiles_only",
-        "take the factors of the splits from `schedule.sample_perfect_tile`": "rows_are_four",
+        "take the factors of all splits from `schedule.sample_perfect_tile`": "rows_are_four",
         "The search replays your calls": "calls_that_depend_on_the_samples",
         "the list of calls must not depend on a sample": "vectors_where_the_sample_is_long",
         "The innermost loop is vectorized": "only_the_write_back_in_vectors",

@@ -73,7 +73,8 @@ def tune_ansor(tasks: list[Any], weights: list[float], *, trials: int, log: str)
     Args:
         tasks: auto_scheduler.SearchTask objects; each carries its target.
         weights: how often each task runs.
-        trials: schedules to measure in total, rounded up to whole rounds.
+        trials: schedules to measure in total, besides those in the log; rounded up to whole
+            rounds.
         log: file to append the records to, one line of JSON per trial.
     """
     from pathlib import Path
@@ -130,7 +131,8 @@ def tune_metaschedule(
     Args:
         contexts: meta_schedule.TuneContext objects; each carries its design space and target.
         weights: how often each task runs.
-        trials: schedules to measure in total, rounded up to whole rounds.
+        trials: schedules to measure in total, besides those in the database; rounded up to whole
+            rounds.
         work_dir: folder of the database, from which a later call continues.
 
     Returns:
