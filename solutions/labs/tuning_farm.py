@@ -20,9 +20,9 @@ def request_worker(
     is free, forever if none comes.
 
     A connection of your own to host and port shows at once whether anybody listens. The socket of
-    TVM's connection, `_sock`, takes a time limit, and a request with max_retry=1 gives up when it
-    expires. Close both connections in any case: the tracker would give the next free worker to a
-    request whose connection is still open.
+    TVM's connection, `_sock`, takes a time limit, and a request with max_retry=1 gives up
+    when it expires, by a RuntimeError. Close both connections in any case: the tracker would give
+    the next free worker to a request whose connection is still open.
 
     Args:
         host: the tracker's host.

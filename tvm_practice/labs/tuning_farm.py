@@ -85,6 +85,7 @@ def measure_tracker(farm: "LocalFarm", requests: int) -> float:
         for _ in range(requests):
             worker.offer()
             client = rpc.connect_tracker(farm.host, farm.port)
+            # What client.request sends: the key, a user (none) and a priority.
             base.sendjson(client._sock, [base.TrackerCode.REQUEST, "tracker-only", "", 1])
             base.recvjson(client._sock)
             client.close()
@@ -102,9 +103,9 @@ def request_worker(
     is free, forever if none comes.
 
     A connection of your own to host and port shows at once whether anybody listens. The socket of
-    TVM's connection, `_sock`, takes a time limit, and a request with max_retry=1 gives up when it
-    expires. Close both connections in any case: the tracker would give the next free worker to a
-    request whose connection is still open.
+    TVM's connection, `_sock`, takes a time limit, and a request with max_retry=1 gives up
+    when it expires, by a RuntimeError. Close both connections in any case: the tracker would give
+    the next free worker to a request whose connection is still open.
 
     Args:
         host: the tracker's host.
