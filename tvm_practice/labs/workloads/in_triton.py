@@ -1,6 +1,6 @@
-"""The workloads in Triton: kernels over blocks of an array, for a GPU.
+"""The workloads in Triton: kernels over tiles of an array, for a GPU.
 
-Without a GPU, Triton's interpreter runs them in numpy, block after block: the values are right, the
+Without a GPU, Triton's interpreter runs them in numpy, tile after tile: the values are right, the
 times mean nothing. TRITON_INTERPRET is read when a kernel is defined, so it is set before.
 """
 

@@ -1,8 +1,8 @@
 """The workloads in TVM by hand: tensor expressions, and a schedule for each.
 
 Each function takes the shapes of its arguments and returns a tvm.s_tir.Schedule of a PrimFunc
-main(*arguments, result). Tiles must divide: `register_tile` the rows and columns of a product, the
-lanes of a vector register the extent of a reduction.
+main(*arguments, result). A product's rows and columns must be multiples of those of
+`register_tile`, the extent of a reduction a multiple of the lanes of a vector register.
 """
 
 from collections.abc import Callable, Sequence
