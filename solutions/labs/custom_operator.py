@@ -44,8 +44,9 @@ def schedule_rms_norm_gate(func: Any, *, lanes: int) -> Any:
     - A sum over a row cannot be vectorized: every step needs the one before. `rfactor` splits it
       into `lanes` sums, side by side in a vector register: sum s takes the elements s, s + lanes, …
       of the row. S adds them up in a serial loop. The loop over the lanes is innermost and
-      vectorized. compute_at recreates the loops in the order of the block's iterators, so reorder
-      them after it; it drops loops of one iteration unless preserve_unit_loops=True.
+      vectorized. compute_at makes new loops in the order of the block's iterators, the indices of
+      its statement, of which rfactor's is the first: reorder the loops after it. It drops loops of
+      one iteration unless preserve_unit_loops=True.
     - A separate statement before the adding loop sets each sum to zero: decompose_reduction, last,
       for both sums.
 

@@ -21,15 +21,17 @@ The pieces:
     schedule.rfactor(loop, factor_axis=0)   makes one sum per iteration of a sum's loop, and returns
                                             their block; the old block then adds them up.
                                             factor_axis: their axis in the new buffer
-    importer.env[node]                      the Relax variable of a node; x.ty is its type
+    importer.env[node]                      the Relax variable x of a node; x.ty is its type, with
+                                            x.ty.shape
     importer.block_builder                  add_func(function, "name") adds a function,
                                             emit(relax.call_tir(added, [x], out_ty=x.ty)) a call
     func.without_attr("global_symbol")      func without an attribute; with_attr adds one
     tvm.relay.op.op.register(name, "Text."), tvm.relay.op.op.get(name); beside them
         register_pattern(name, OpPattern.OPAQUE), register_strategy(name, strategy)
-        operator.set_num_inputs(3), operator.add_type_rel(name, relation)
-        @tvm.target.override_native_generic_func("name") of a strategy, which fills an
-        OpStrategy() by add_implementation(compute, schedule, name="name")
+        operator.set_num_inputs(3), and after it operator.add_type_rel(name, relation)
+        @tvm.target.override_native_generic_func("name") of a strategy, each with another name; it
+        fills an OpStrategy() by add_implementation(compute, schedule, name="name")
+        float(attrs["eps"])                 an attribute of a call, as a Python number
     relay.Call(operator, arguments, tvm.ir.make_node("DictAttrs", eps=0.1))
     tvm_ffi.register_global_func(name, function, override=True)
                                             makes a Python function known to TVM by a name
@@ -179,8 +181,9 @@ def schedule_rms_norm_gate(func: Any, *, lanes: int) -> Any:
     - A sum over a row cannot be vectorized: every step needs the one before. `rfactor` splits it
       into `lanes` sums, side by side in a vector register: sum s takes the elements s, s + lanes, …
       of the row. S adds them up in a serial loop. The loop over the lanes is innermost and
-      vectorized. compute_at recreates the loops in the order of the block's iterators, so reorder
-      them after it; it drops loops of one iteration unless preserve_unit_loops=True.
+      vectorized. compute_at makes new loops in the order of the block's iterators, the indices of
+      its statement, of which rfactor's is the first: reorder the loops after it. It drops loops of
+      one iteration unless preserve_unit_loops=True.
     - A separate statement before the adding loop sets each sum to zero: decompose_reduction, last,
       for both sums.
 
