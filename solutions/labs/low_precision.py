@@ -126,7 +126,7 @@ def pack_weights(weight: np.ndarray, *, group: int) -> np.ndarray:
 
     Args:
         weight: (k, n) of any type of 8 or 16 bits; neither k nor n need be divisible.
-        group: elements of 32 bits: 4 of int8, 2 of bfloat16.
+        group: elements in 32 bits: 4 of int8, 2 of bfloat16.
 
     Returns:
         Panels [n / 16][k / group][16][group], rounded up, of the weight's type; contiguous.
@@ -168,9 +168,9 @@ def schedule_vnni(schedule: Any, block: Any, *, rows: int, intrinsic: str) -> No
 def requantized(C: Any, bias: Any, multiplier: Any, zero_point: int) -> Any:
     """Declare the epilogue Y = saturated(round((C + bias[j]) * multiplier[j]) + zero_point).
 
-    C + bias is added as int32, where it is exact. The product is in float32, and round rounds to
-    the nearest integer, halves to even. Saturation turns values below 0 into 0 and values above
-    255 into 255. With zero_point 0 it is a ReLU at no cost.
+    C and bias are added as int32, where the sum is exact. The product is in float32, and round
+    rounds to the nearest integer, halves to even. Saturation turns values below 0 into 0 and values
+    above 255 into 255. With zero_point 0 it is a ReLU at no cost.
 
     Args:
         C: a te.Tensor (rows, columns), int32: the integer product.
@@ -196,8 +196,9 @@ def requantized(C: Any, bias: Any, multiplier: Any, zero_point: int) -> Any:
 def tile_configuration(tiles: Mapping[int, tuple[int, int]]) -> np.ndarray:
     """Write the 64 bytes from which a thread configures its tile registers.
 
-    Byte 0 is the palette, 1. Tile t's bytes per row are a 16-bit number at byte 16 + 2 * t, low
-    byte first; its rows are byte 48 + t. All else, such as the start row in byte 1, is 0.
+    Byte 0 is the palette, 1: eight tiles of up to 16 rows of 64 bytes. Tile t's bytes per row are a
+    16-bit number at byte 16 + 2 * t, low byte first; its rows are byte 48 + t. All else, such as
+    the start row in byte 1, is 0.
 
     Args:
         tiles: by number, 0 to 7: rows, at most 16, and bytes per row, at most 64.

@@ -770,7 +770,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "the name of a registered intrinsic": "an_intrinsic_of_tvms",
     },
     "labs.low_precision.requantized": {
-        "C + bias is added as int32": "adds_in_float",
+        "C and bias are added as int32": "adds_in_float",
         "rounds to the nearest integer": "cuts_off",
         "halves to even": "halves_up",
         "Saturation turns values below 0 into 0": "wraps_around",
