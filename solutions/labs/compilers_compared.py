@@ -93,8 +93,8 @@ def time_to_first_result(command: Sequence[str], *, runs: int) -> float:
     """Time a program from its start to the first line that it prints.
 
     Each run is a new process, in the caller's folder and with its environment. The clock stops when
-    the line arrives, not when the process ends: many take a while to clean up. The next run starts
-    only after the process has ended.
+    the line arrives, not when the process ends: many take a while to clean up, and some print more.
+    Read that too: a full pipe stops them. The next run starts only after the process has ended.
 
     Args:
         command: the program and its arguments. It prints text in the caller's encoding.

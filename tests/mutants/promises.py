@@ -504,6 +504,7 @@ PROMISES: dict[str, dict[str, str]] = {
     },
     "labs.compilers_compared.time_to_first_result": {
         "The clock stops when the line arrives": "waits_for_the_end",
+        "Read that too: a full pipe stops them": "waits_without_reading",
         "the median of the runs": "takes_the_mean",
         "RuntimeError: a process ended with an exit status other than 0": "overlooks_failures",
         "to the first line that it prints": "stops_at_the_first_letter",

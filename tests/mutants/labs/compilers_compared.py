@@ -401,6 +401,12 @@ edited(
 )
 edited(
     "time_to_first_result",
+    "waits_without_reading",
+    {"process.stdout.read()": "process.wait()"},
+    message="400000 letters after its first line",
+)
+edited(
+    "time_to_first_result",
     "waits_for_words",
     {
         "line = process.stdout.readline()": (

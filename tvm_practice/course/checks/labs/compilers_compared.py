@@ -694,7 +694,7 @@ def _check_any_letters(time_to_first_result: Function) -> None:
 def _check_says_more(time_to_first_result: Function) -> None:
     """A program that prints more after its first line is read to its end, however much it is."""
     for size in (10, 1000, 100_000, 3_000_000):
-        more = _program("print('verified', flush=True)", f"print('more' * {size})")
+        more = _program(*_UNREAD, "print('verified', flush=True)", f"print('more' * {size})")
         try:
             time_to_first_result(more, runs=1)
         except RuntimeError as error:
