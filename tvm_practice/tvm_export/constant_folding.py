@@ -1,13 +1,15 @@
-"""Constants computed before TVM's FoldConstant, which compiles a kernel for each by itself.
+"""Constants computed without TVM's FoldConstant, or by it on no more than has to be.
 
-    passes = tvm.ir.transform.Sequential([known_constants(), relax.transform.FoldConstant()])
+    folded = folded_constants()(module)
 
-Numpy computes operators of which it makes the same bits: those that move elements, and arithmetic
-whose single results IEEE 754 defines. Functions are compiled together.
+FoldConstant legalizes every operator of a model before it looks at its arguments, and compiles a
+kernel for each that it computes. Numpy computes operators of which it makes the same bits: those
+that move elements, and arithmetic whose single results IEEE 754 defines. The others that depend on
+constants alone go to FoldConstant in a module of their own. Functions are compiled together.
 """
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -90,6 +92,103 @@ def _with_constants_known(module: Any) -> Any:
             return value
 
     return rewritten(module, Folding(module))
+
+
+def folded_constants() -> Any:
+    """A pass that binds the results of constants alone to constants, as FoldConstant would."""
+    import tvm
+
+    made: Any = tvm.transform.module_pass(
+        lambda module, _: _with_rest_folded(_with_constants_known(module)),
+        opt_level=0,
+        name="FoldedConstants",
+    )
+    return made
+
+
+def _with_rest_folded(module: Any) -> Any:
+    """The module after FoldConstant, which gets only the calls that depend on constants alone."""
+    import tvm
+    from tvm import relax
+    from tvm.relax.expr_functor import PyExprMutator, mutator
+
+    functions = [each for _, each in module.functions_items() if isinstance(each, relax.Function)]
+    if len(functions) != 1 or _has_branches(functions[0]):
+        return relax.transform.FoldConstant()(module)
+    bindings = _of_constants(functions[0])
+    if not bindings:
+        return module
+    alone = relax.transform.FoldConstant()(_module_of(bindings))
+    [*_, result] = alone["main"].body.blocks[-1].bindings
+    known = {
+        binding.value: value
+        for binding, value in zip(bindings, result.value.fields, strict=True)
+        if isinstance(value, tvm.ir.GenericConst)
+    }
+
+    @mutator
+    class Replacing(PyExprMutator):  # type: ignore[misc]
+        def visit_call_(self, call: Any) -> Any:
+            return known[call] if call in known else self.visit_expr_post_order(call)
+
+    return rewritten(module, Replacing(module))
+
+
+def _has_branches(function: Any) -> bool:
+    from tvm import relax
+
+    found = []
+    relax.analysis.post_order_visit(
+        function, lambda each: found.append(each) if isinstance(each, relax.If) else None
+    )
+    return bool(found)
+
+
+def _of_constants(function: Any) -> list[Any]:
+    """A function's bindings of calls of operators whose tensors depend on constants alone."""
+    import tvm
+    from tvm import relax
+
+    found: dict[Any, Any] = {}
+
+    def tensors(expression: Any) -> list[Any]:
+        if isinstance(expression, relax.Tuple):
+            return [each for field in expression.fields for each in tensors(field)]
+        return [expression] if isinstance(expression, (relax.Var, tvm.ir.GenericConst)) else []
+
+    for block in function.body.blocks:
+        for binding in block.bindings:
+            call = getattr(binding, "value", None)
+            if not isinstance(call, relax.Call) or not isinstance(call.op, tvm.ir.Op):
+                continue
+            given = [each for argument in call.args for each in tensors(argument)]
+            if given and all(not isinstance(each, relax.Var) or each in found for each in given):
+                found[binding.var] = binding
+    return list(found.values())
+
+
+def _module_of(bindings: Sequence[Any]) -> Any:
+    """A module whose main has these bindings alone, and returns all of them."""
+    from tvm import relax
+
+    builder = relax.BlockBuilder()
+    made: dict[Any, Any] = {}
+
+    def renamed(expression: Any) -> Any:
+        if isinstance(expression, relax.Tuple):
+            return relax.Tuple([renamed(each) for each in expression.fields])
+        return made.get(expression, expression) if isinstance(expression, relax.Var) else expression
+
+    with builder.function("main", []):
+        with builder.dataflow():
+            for binding in bindings:
+                call = binding.value
+                given = [renamed(each) for each in call.args]
+                call = relax.Call(call.op, given, call.attrs, call.ty_args)
+                made[binding.var] = builder.emit(call)
+            result = builder.emit_output(relax.Tuple(list(made.values())))
+        builder.emit_func_output(result)
+    return builder.get()
 
 
 def constant_extents(value: Any) -> list[int] | None:

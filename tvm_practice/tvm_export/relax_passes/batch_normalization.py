@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from tvm_practice.tvm_export.constant_folding import known_constants
+from tvm_practice.tvm_export.constant_folding import folded_constants
 from tvm_practice.tvm_export.relax_passes.channels_last import calls
 
 
@@ -28,8 +28,7 @@ def fold_batch_normalization(module: Any) -> Any:
             relax.transform.CanonicalizeBindings(),
             relax.transform.FoldBatchnormToConv2D(),
             relax.transform.CanonicalizeBindings(),
-            known_constants(),
-            relax.transform.FoldConstant(),
+            folded_constants(),
         ]
     )
     folded = passes(module)

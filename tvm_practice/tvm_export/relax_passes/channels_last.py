@@ -14,7 +14,7 @@ import math
 from collections.abc import Callable
 from typing import Any
 
-from tvm_practice.tvm_export.constant_folding import known_constants
+from tvm_practice.tvm_export.constant_folding import folded_constants
 from tvm_practice.tvm_export.relax_passes.fused_padding import padded
 from tvm_practice.tvm_export.rewriting import rewritten
 
@@ -53,8 +53,7 @@ def with_channels_last(module: Any) -> Any:
     before = [
         relax.transform.DecomposeOpsForInference(),
         relax.transform.CanonicalizeBindings(),
-        known_constants(),
-        relax.transform.FoldConstant(),
+        folded_constants(),
     ]
     ready = tvm.ir.transform.Sequential(before)(module)
     convolutions = calls(ready, "relax.nn.conv2d")
@@ -64,8 +63,7 @@ def with_channels_last(module: Any) -> Any:
     after = [
         relax.transform.CanonicalizeBindings(),
         relax.transform.DeadCodeElimination(),
-        known_constants(),
-        relax.transform.FoldConstant(),
+        folded_constants(),
         relax.transform.CanonicalizeBindings(),
     ]
     changed = tvm.ir.transform.Sequential(after)(changed)

@@ -21,6 +21,7 @@ import itertools
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from tvm_practice.tvm_export.errors import NotApplicable
@@ -115,12 +116,12 @@ class Contraction:
     prepack: bool
     transposed: bool
 
-    @property
+    @cached_property
     def windowless(self) -> bool:
         """Whether every axis of `other` is one iterator, as in a matrix product."""
         return self._is_of_iterators(self.other.indices)
 
-    @property
+    @cached_property
     def is_matrix(self) -> bool:
         """Whether no window slides over `other`, or it is rows of groups that are read as they lie.
 
@@ -139,7 +140,7 @@ class Contraction:
         known = [each for each in indices if constant(each) is None]
         return all(each in self.extents for each in known) and len(known) == len(set(known))
 
-    @property
+    @cached_property
     def adds_floats(self) -> bool:
         """Whether the value is what is stored already, plus a floating-point term; from 0 on."""
         from tvm import tirx
@@ -155,7 +156,7 @@ class Contraction:
             for total, term in both_orders(self.value, tirx.Add)
         )
 
-    @property
+    @cached_property
     def of_group(self) -> bool:
         """Whether the column is part of an iterator, its number in a group."""
         return not self.origin[self.column].same_as(self.column)
@@ -363,9 +364,10 @@ def ranked_tiles(found: Contraction, cpu: Cpu) -> list[tuple[TileChoice, Tile]]:
     ranked: dict[tuple[int, ...], tuple[float, TileChoice, Tile]] = {}
     packings = (False, True) if found.windowless and found.rows else (False,)
     parts = _parts(found) if _streams(found, cpu) else _CHUNKS
+    unrolls = {chunks: _unroll(found, chunks) for chunks in parts}
     for vectors, chunks, both in itertools.product(VECTORS, parts, packings):
         for rows in range(1, (cpu.registers - 1) // vectors):
-            choice = TileChoice(rows, vectors, _unroll(found, chunks), chunks=chunks, both=both)
+            choice = TileChoice(rows, vectors, unrolls[chunks], chunks=chunks, both=both)
             if chunks > 1 and _streams(found, cpu) and not _can_wait(found, cpu, choice):
                 continue
             try:
