@@ -5,9 +5,9 @@ Phase 2 chose tile sizes by reasoning about registers and caches. A tuner choose
     propose a schedule -> build it -> run it -> record how long it took -> propose the next
 
 Each schedule measured is a trial; a round consists of the trials between two updates of the tuner's
-model. A workload is a function to tune, for given sizes; a task is a workload and a target. A log
-of the records outlives the process, serves every later build, and lets a search continue. Tuners
-differ in who writes the schedule, and in how they propose the next one:
+model. A workload is a function to tune, for given sizes; a task is a workload and a target, the
+processor to compile for. A log of the records outlives the process, serves every later build, and
+lets a search continue. Tuners differ in who writes the schedule, and in how they propose the next:
 
     AutoTVM       classic   you write a template with knobs, numbers left open; the tuner picks a
                             configuration, a value for each
