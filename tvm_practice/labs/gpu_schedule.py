@@ -152,9 +152,9 @@ def pad_shared(schedule: Any, copy: Any, offset: int) -> None:
     """Pad the rows of a staged tile, so that its columns spread over the banks.
 
     Shared memory has 32 banks of 4 bytes. In a tile with 32 floats per row, all elements of a
-    column are in one bank, so 32 threads that read a column wait for each other. They do not if
-    each row begins `offset` elements past a multiple of 32. `offset` must keep a row's vectors
-    aligned: with vectors of 4 floats it is a multiple of 4.
+    column are in one bank, so 32 threads that read a column wait for each other. Make the distance
+    from row to row a multiple of 32 elements plus `offset`: if `offset` is odd, no thread waits.
+    `offset` must keep a row's vectors aligned: with vectors of 4 floats it is a multiple of 4.
 
     Args:
         schedule: a tvm.s_tir.Schedule, changed in place.
