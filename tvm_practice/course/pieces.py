@@ -31,11 +31,12 @@ _PYTHONS = {
 _PYTHONS -= {"split"}
 
 # Places that have the word of a piece and do not show it: a node of PyTorch's graph is no task of a
-# tuner, a pass that is said to make calls does not show how one is written, and a key of a tracker
-# is no method.
+# tuner, a pass that is said to make calls does not show how one is written, a message of TVM's that
+# names a method does not show its call, and a key of a tracker is no method.
 _NOT_SHOWN = {
     ("phase 4, worked example `exported_operators`", "target"),
     ("phase 4, head of the file", "tvm.relax.call_tir"),
+    ("lab 4, page", "emit_te"),
     ("lab 5, page", "cpu"),
 }
 
