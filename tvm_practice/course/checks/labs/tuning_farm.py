@@ -121,8 +121,9 @@ def _demonstrate_request(request_worker: Function) -> str:
     engine=CURRENT,
     title="ask a tracker for a free worker, with a time limit",
     hints=(
-        "Three steps: check that somebody listens, connect to the tracker, ask for a session. The "
-        "second and the third wait forever unless you limit them.",
+        "Three steps: check that somebody listens, connect to the tracker, ask for a session. "
+        "Without the first, the second tries for a minute; the third waits forever unless you "
+        "limit it.",
         "socket.create_connection((host, port), timeout=wait_seconds).close() fails at once where "
         "nobody listens. tracker._sock.settimeout(wait_seconds) limits the answer, and "
         "tracker.request(key, session_timeout=session_seconds, max_retry=1) asks once.",
