@@ -115,21 +115,24 @@ def _with_rest_folded(module: Any) -> Any:
     functions = [each for _, each in module.functions_items() if isinstance(each, relax.Function)]
     if len(functions) != 1 or _has_branches(functions[0]):
         return relax.transform.FoldConstant()(module)
-    bindings = _of_constants(functions[0])
-    if not bindings:
-        return module
-    alone = relax.transform.FoldConstant()(_module_of(bindings))
-    [*_, result] = alone["main"].body.blocks[-1].bindings
-    known = {
-        binding.value: value
-        for binding, value in zip(bindings, result.value.fields, strict=True)
-        if isinstance(value, tvm.ir.GenericConst)
-    }
+    known: dict[Any, Any] = {}
+    if bindings := _of_constants(functions[0]):
+        alone = relax.transform.FoldConstant()(_module_of(bindings))
+        [*_, result] = alone["main"].body.blocks[-1].bindings
+        for binding, value in zip(bindings, result.value.fields, strict=True):
+            if isinstance(value, tvm.ir.GenericConst):
+                known[binding.value] = value
 
     @mutator
     class Replacing(PyExprMutator):  # type: ignore[misc]
         def visit_call_(self, call: Any) -> Any:
             return known[call] if call in known else self.visit_expr_post_order(call)
+
+        def visit_dataflow_var_(self, var: Any) -> Any:
+            """The constant that a variable is bound to, in its place."""
+            var = super().visit_dataflow_var_(var)
+            bound = self.builder_.lookup_binding(var)
+            return bound if isinstance(bound, tvm.ir.GenericConst) else var
 
     return rewritten(module, Replacing(module))
 
