@@ -1457,6 +1457,34 @@ def unrolled_by_an_annotation(m, n, k):
     return schedule, [A, B, C]
 
 
+@right("matmul_template")
+def limit_of_unrolling_by_a_pragma(m, n, k):
+    from tvm import autotvm, te
+
+    A = te.placeholder((m, k), name="A")
+    B = te.placeholder((k, n), name="B")
+    r = te.reduce_axis((0, k), "k")
+    C = te.compute((m, n), lambda i, j: te.sum(A[i, r] * B[r, j], axis=r), "C")
+    schedule = te.create_schedule(C.op)
+    cfg = autotvm.get_config()
+
+    def powers(least, most):
+        return [1 << power for power in range(7) if least <= 1 << power <= most]
+
+    cfg.define_knob("rows", powers(2, min(m, 16)) or [1])
+    cfg.define_knob("columns", powers(min(n, 2), min(n, 64)) or [1])
+    cfg.define_knob("limit", [0, 16] if m > 1 else [0])
+    stage = schedule[C]
+    i_0, j_0, i_1, j_1 = stage.tile(*C.op.axis, cfg["rows"].val, cfg["columns"].val)
+    stage.reorder(i_0, j_0, r, i_1, j_1)
+    tiles = stage.fuse(i_0, j_0)
+    stage.pragma(tiles, "auto_unroll_max_step", cfg["limit"].val)
+    stage.pragma(tiles, "unroll_explicit", False)
+    stage.vectorize(j_1)
+    stage.parallel(tiles)
+    return schedule, [A, B, C]
+
+
 @right("apply_autotvm")
 def reads_the_log_itself(task, log):
     import numpy as np

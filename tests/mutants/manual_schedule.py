@@ -484,6 +484,29 @@ def tiles_by_their_number(schedule, block, tile_m, tile_n):
     return (i_parts[0], j_parts[0], k, i_parts[1], j_parts[1])
 
 
+@right("tile")
+def annotated_while_it_works(schedule, block, tile_m, tile_n):
+    *_, i, j, k = schedule.get_loops(block)
+    for loop, name in ((i, "rows"), (j, "columns")):
+        schedule.annotate(loop, "axis", name)
+    for loop in (i, j):
+        schedule.unannotate(loop, "axis")
+    i_outer, i_inner = schedule.split(i, [None, tile_m])
+    j_outer, j_inner = schedule.split(j, [None, tile_n])
+    schedule.reorder(i_outer, j_outer, k, i_inner, j_inner)
+    return i_outer, j_outer, k, i_inner, j_inner
+
+
+@right("accumulate_locally")
+def turned_and_turned_back(schedule, block, loop):
+    copy = schedule.cache_write(block, 0, "local")
+    for _ in range(2):
+        schedule.transform_layout(block, ("write", 0), lambda *at: (*at[:-2], at[-1], at[-2]))
+    schedule.reverse_compute_at(copy, loop, preserve_unit_loops=True)
+    schedule.vectorize(schedule.get_loops(copy)[-1])
+    return copy
+
+
 @right("vectorize")
 def eight_lanes_at_a_time(schedule, block):
     *_, last = schedule.get_loops(block)

@@ -352,9 +352,9 @@ PROMISES: dict[str, dict[str, str]] = {
         "k_inner of `step` iterations": "at_most_8_steps",
     },
     "labs.gpu_schedule.pad_shared": {
-        "a multiple of 32 elements plus `offset`": "always_one",
+        "multiple of 32 elements plus `offset`": "always_one",
         "offset: elements past a multiple of 32": "too_far",
-        "from row to row a multiple of 32 elements plus `offset`": "no_offset_no_padding",
+        "from row to row the least multiple of 32 elements": "no_offset_no_padding",
     },
     "labs.gpu_schedule.fragment_loops": {
         "rows and columns, by 16": "of_32",

@@ -52,6 +52,13 @@ edited(
 )
 
 
+@right("row_by_row")
+def local_for_a_moment(schedule):
+    schedule.set_scope("B", 0, "local")
+    schedule.compute_at("B", schedule.get_loops("Y")[0])
+    schedule.set_scope("B", 0, "global")
+
+
 @right("columns_first")
 def through_a_split(schedule):
     i, j = schedule.get_loops("Y")

@@ -645,6 +645,11 @@ right_edited(
 )
 
 
+right_edited(
+    "build_relay", "of_a_list", {"target=target, params=params": "target=[target], params=params"}
+)
+
+
 @right("verify")
 def by_numpys_isclose(outputs, reference, *, atol, rtol):
     import numpy as np

@@ -91,7 +91,7 @@ class Puzzle:
 
     def picture(self, schedule: Any) -> str:
         """The loops of a schedule and, where the puzzle is about it, the shape of a buffer."""
-        nest = format_nest(loop_nest(schedule.mod["main"]))
+        nest = _without_detours(format_nest(loop_nest(schedule.mod["main"])), schedule)
         if self.stored is None:
             return nest
         buffers = schedule.get(schedule.get_sblock("root")).alloc_buffers
@@ -201,6 +201,17 @@ def _nameless(line: str) -> str:
     line = re.sub(r"for \S+ in", "for _ in", line)
     line = re.sub(r"(?:_(?:global|shared|local|reindex))+(?=_(?:global|shared|local)\b)", "", line)
     return re.sub(r"^( *)\S+: (?=\S+ <-)", r"\1", line)
+
+
+def _without_detours(picture: str, schedule: Any) -> str:
+    """A picture without the names that TVM gives a buffer which set_scope brings back to global."""
+    allocated = schedule.get(schedule.get_sblock("root")).alloc_buffers
+    names = {str(each.name) for each in (*schedule.mod["main"].params, *allocated)}
+    for name in names:
+        back = re.fullmatch(r"(\w+?)(_(local|shared|global))*_global", name)
+        if back and back[1] not in names:
+            picture = re.sub(rf"\b{name}\b", back[1], picture)
+    return picture
 
 
 def expect_picture(puzzle: Puzzle, schedule: Any, sizes: Sizes) -> None:

@@ -153,8 +153,8 @@ def pad_shared(schedule: Any, copy: Any, offset: int) -> None:
 
     Shared memory has 32 banks of 4 bytes. In a tile with 32 floats per row, all elements of a
     column are in one bank, so 32 threads that read a column wait for each other. Make the distance
-    from row to row a multiple of 32 elements plus `offset`: if `offset` is odd, no thread waits.
-    `offset` must keep a row's vectors aligned: with vectors of 4 floats it is a multiple of 4.
+    from row to row the least multiple of 32 elements plus `offset` that holds a row: if `offset` is
+    odd, no thread waits. With vectors of 4 floats, `offset` is a multiple of 4: they stay aligned.
 
     Args:
         schedule: a tvm.s_tir.Schedule, changed in place.

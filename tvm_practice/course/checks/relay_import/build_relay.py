@@ -177,7 +177,8 @@ def _expect_handed_on(build_relay: Callable[..., Any], mod: Any, params: dict[st
         levels.append(int(context.opt_level))
         told_target[:] = [
             str(each)
-            for each in (*arguments, *options.values())
+            for argument in (*arguments, *options.values())
+            for each in (argument if isinstance(argument, list | tuple) else [argument])
             if isinstance(each, tvm.target.Target)
         ]
         if asked.get("target") is None and (current := tvm.target.Target.current()) is not None:
