@@ -6,10 +6,10 @@ import numpy as np
 
 
 def folded(model: str) -> dict[str, Any]:
-    """A model's constant operators, folded by numpy: what is left, and what differs from TVM's.
+    """A model's constant operators, folded: what is left, and what differs from TVM's.
 
     Args:
-        model: "layer", "moves", "beyond", or "made".
+        model: "layer", "moves", "beyond", or "made", which numpy folds; or "rest", which it cannot.
 
     Returns {"operators": of the folded model, in their order, "same": whether its constants are
     TVM's, bit for bit, "constants": how many there are, "values": of them}.
@@ -17,11 +17,12 @@ def folded(model: str) -> dict[str, Any]:
     import tvm
     from tvm import relax
 
-    from tvm_practice.tvm_export.constant_folding import known_constants
+    from tvm_practice.tvm_export.constant_folding import folded_constants, known_constants
 
     after = [relax.transform.CanonicalizeBindings(), relax.transform.DeadCodeElimination()]
-    module = {"layer": _module, "moves": _moves, "beyond": _beyond, "made": _made}[model]()
-    own = tvm.ir.transform.Sequential([known_constants(), *after])(module)
+    makers = {"layer": _module, "moves": _moves, "beyond": _beyond, "made": _made, "rest": _rest}
+    module, fold = makers[model](), folded_constants if model == "rest" else known_constants
+    own = tvm.ir.transform.Sequential([fold(), *after])(module)
     theirs = tvm.ir.transform.Sequential([relax.transform.FoldConstant(), *after])(module)
     one, other = _constants(own), _constants(theirs)
     calls: list[str] = []
@@ -60,6 +61,29 @@ def _module() -> Any:
             product = emit(op.matmul(x, emit(op.permute_dims(scaled))))
             less = emit(op.reshape(emit(op.subtract(scale, deviation)), (1, 33)))
             found = builder.emit_output(op.add(product, emit(op.negative(less))))
+        builder.emit_func_output(found)
+    return builder.get()
+
+
+def _rest() -> Any:
+    """Functions and sums of constants, one after the other, and a product with an input."""
+    from tvm import relax
+
+    random = np.random.default_rng(2)
+    builder, op = relax.BlockBuilder(), relax.op
+    x = relax.Var("x", relax.TensorType((5, 48), "float32"))
+    rates = relax.const(random.normal(size=(48, 16)).astype("float32"))
+    with builder.function("main", [x]):
+        with builder.dataflow():
+            emit = builder.emit
+            decay = emit(op.negative(emit(op.exp(rates))))
+            chances = emit(op.nn.softmax(emit(op.erf(decay)), axis=-1))
+            halves = emit(op.split(emit(op.astype(chances, "float16")), 2, axis=1))
+            means = emit(op.mean(emit(op.multiply(decay, chances)), axis=[0]))
+            spread = emit(op.full((48, 200), relax.const(0.5), "float32"))
+            product = emit(op.matmul(emit(op.exp(x)), emit(op.tanh(spread))))
+            half = emit(op.cos(emit(relax.TupleGetItem(halves, 1))))
+            found = builder.emit_output(relax.Tuple([product, decay, chances, means, half]))
         builder.emit_func_output(found)
     return builder.get()
 

@@ -1,11 +1,11 @@
-"""Constants computed without TVM's FoldConstant, or by it on no more than has to be.
+"""Constants computed without TVM's FoldConstant.
 
     folded = folded_constants()(module)
 
 FoldConstant legalizes every operator of a model before it looks at its arguments, and compiles a
 kernel for each that it computes. Numpy computes operators of which it makes the same bits: those
 that move elements, and arithmetic whose single results IEEE 754 defines. The others that depend on
-constants alone go to FoldConstant in a module of their own. Functions are compiled together.
+constants alone are legalized in a module of their own, and its functions compiled together.
 """
 
 import math
@@ -107,7 +107,10 @@ def folded_constants() -> Any:
 
 
 def _with_rest_folded(module: Any) -> Any:
-    """The module after FoldConstant, which gets only the calls that depend on constants alone."""
+    """The module with what numpy does not compute.
+
+    TVM's pass sees to graphs with branches, and to operators with several results.
+    """
     import tvm
     from tvm import relax
     from tvm.relax.expr_functor import PyExprMutator, mutator
@@ -115,13 +118,11 @@ def _with_rest_folded(module: Any) -> Any:
     functions = [each for _, each in module.functions_items() if isinstance(each, relax.Function)]
     if len(functions) != 1 or _has_branches(functions[0]):
         return relax.transform.FoldConstant()(module)
-    known: dict[Any, Any] = {}
-    if bindings := _of_constants(functions[0]):
-        alone = relax.transform.FoldConstant()(_module_of(bindings))
-        [*_, result] = alone["main"].body.blocks[-1].bindings
-        for binding, value in zip(bindings, result.value.fields, strict=True):
-            if isinstance(value, tvm.ir.GenericConst):
-                known[binding.value] = value
+    bindings = _of_constants(functions[0])
+    known = {}
+    for binding, value in zip(bindings, _values_of(bindings), strict=True):
+        if value is not None:
+            known[binding.value] = relax.const(value)
 
     @mutator
     class Replacing(PyExprMutator):  # type: ignore[misc]
@@ -134,7 +135,34 @@ def _with_rest_folded(module: Any) -> Any:
             bound = self.builder_.lookup_binding(var)
             return bound if isinstance(bound, tvm.ir.GenericConst) else var
 
-    return rewritten(module, Replacing(module))
+    folded = rewritten(module, Replacing(module))
+    return folded if len(known) == len(bindings) else relax.transform.FoldConstant()(folded)
+
+
+def _values_of(bindings: Sequence[Any]) -> list[Any]:
+    """The tensor of each of the bindings of `_of_constants`; None where TVM has no loops for it."""
+    import tvm
+    from tvm import relax
+
+    if not bindings:
+        return []
+    module = relax.transform.LegalizeOps()(_module_of(bindings))
+    functions = {
+        str(name.name_hint): function.with_attr("global_symbol", str(name.name_hint))
+        for name, function in module.functions_items()
+        if isinstance(function, tvm.tirx.PrimFunc)
+    }
+    compiled = tvm.compile(tvm.IRModule(functions), "llvm") if functions else {}
+    values: dict[Any, Any] = {}
+    for block in module["main"].body.blocks:
+        for binding in block.bindings:
+            if (called := _function_call(binding.value)) is None:
+                continue
+            name, given = called
+            known = [getattr(each, "value", values.get(each)) for each in given]
+            if all(each is not None for each in known):
+                values[binding.var] = _result(compiled[name], known, binding.value)
+    return [values.get(each) for each in binding.value.fields]  # of the last, which is a tuple
 
 
 def _has_branches(function: Any) -> bool:
@@ -399,26 +427,41 @@ def _with_functions_run(module: Any) -> Any:
     @mutator
     class Running(PyExprMutator):  # type: ignore[misc]
         def visit_call_(self, call: Any) -> Any:
-            name, kind = _runs_on_constants(call), call.ty
+            name = _runs_on_constants(call)
             if name is None:
                 return self.visit_expr_post_order(call)
-            result = tvm.runtime.empty([each.value for each in kind.shape], str(kind.dtype))
-            compiled[name](*(each.value for each in call.args[1].fields), result)
-            return relax.const(result)
+            given = [each.value for each in call.args[1].fields]
+            return relax.const(_result(compiled[name], given, call))
 
     return rewritten(module, Running(module))
+
+
+def _result(function: Any, given: Sequence[Any], call: Any) -> Any:
+    """The tensor that a compiled function makes in place of a call of it."""
+    import tvm
+
+    made = tvm.runtime.empty([each.value for each in call.ty.shape], str(call.ty.dtype))
+    function(*given, made)
+    return made
 
 
 def _runs_on_constants(expression: Any) -> str | None:
     """The name of the function that a call gives nothing but constants, and that makes a tensor."""
     import tvm
+
+    name, given = _function_call(expression) or (None, ())
+    are_constants = all(isinstance(each, tvm.ir.GenericConst) for each in given)
+    return name if given and are_constants else None
+
+
+def _function_call(expression: Any) -> tuple[str, Sequence[Any]] | None:
+    """The name and tensors of a call of a function that makes one tensor; None if it is another."""
     from tvm import relax
 
     if not isinstance(expression, relax.Call) or len(expression.args) != 2:
         return None
     if str(getattr(expression.op, "name", "")) != "relax.call_tir":
         return None
-    given = getattr(expression.args[1], "fields", ())
-    if not given or not all(isinstance(each, tvm.ir.GenericConst) for each in given):
+    if constant_extents(expression) is None:
         return None
-    return str(expression.args[0].name_hint) if constant_extents(expression) is not None else None
+    return str(expression.args[0].name_hint), getattr(expression.args[1], "fields", ())
