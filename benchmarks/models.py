@@ -69,7 +69,8 @@ brackets, is of that size. For `failed` and `missing`, the reason is below the t
 
 The tuners get few trials; `--trials` gives them more. MetaSchedule and AutoTVM keep a record only
 if it beats the function's default schedule; Ansor keeps all. If the whole model is not faster with
-the records, the row is the untuned model again.
+the records, the row is the untuned model again. Rows measured before 2026-11-30 have AutoTVM's and
+Ansor's records all the same.
 
 PyTorch's speed depends on the processor: its matrix products come from MKL, which is made for
 Intel's processors. [The aims and figures](speed.md) have a column per machine.
