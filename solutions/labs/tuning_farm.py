@@ -78,7 +78,7 @@ def measure_remotely(
         inputs: float32 arrays.
         shape: the output's shape; it is float32.
         number: calls per sample, which is their mean.
-        repeats: samples.
+        repeats: samples, which the timer takes in one call.
 
     Returns:
         The output of that one call, and the seconds per call, of shape (repeats,).

@@ -687,6 +687,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "inputs: float32 arrays": "inputs_with_axes_alone",
         "the output's shape": "shaped_like_the_first_input",
         "number: calls per sample": "samples_of_20_ms",
+        "repeats: samples, which the timer takes in one call": "a_sample_per_call_of_the_timer",
     },
     "labs.tuning_farm.rpc_runner": {
         "shut it down and replace it": "leaves_the_first_pool_open",

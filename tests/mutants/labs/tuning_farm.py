@@ -527,6 +527,15 @@ edited(
     message="however long they take",
 )  # fmt: skip
 edited(
+    "measure_remotely", "a_sample_per_call_of_the_timer",
+    {
+        "repeat=repeats)": "repeat=1)",
+        "np.array(timer(*arguments, output).results)":
+        "np.array([timer(*arguments, output).mean for _ in range(repeats)])",
+    },
+    message="samples of .* calls, an array of seconds",
+)  # fmt: skip
+edited(
     "measure_remotely", "two_inputs", {"for each in inputs]": "for each in inputs[:2]]"},
     message="expected: measure_remotely to run",
 )  # fmt: skip
