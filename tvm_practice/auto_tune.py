@@ -71,7 +71,7 @@ Of MetaSchedule, `from tvm.s_tir import meta_schedule as ms`:
                                             the callbacks that write records and train the model
     relax.transform.MetaScheduleApplyDatabase()
                                             a pass: applies the fastest records of a database. It
-                                            runs inside `with target, database:`
+                                            is made, and runs, inside `with target, database:`
 
 Of tvm_practice.tvm_export.tuners, with settings for a few dozen trials (`autotvm`, `ansor`,
 `metaschedule` and `budget` are its modules; TVM has an `autotvm` as well, so import functions:
