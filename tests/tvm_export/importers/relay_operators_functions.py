@@ -70,6 +70,8 @@ MODELS: dict[str, Callable[[torch.Tensor], torch.Tensor]] = {
     "erfinv": lambda x: torch.erfinv(x / 8),
     "second output": lambda x: F.adaptive_max_pool1d(x, 2, return_indices=True)[1],
     "dropout": lambda x: F.dropout(x, 0.5, training=True),
+    "dropout in place": lambda x: F.dropout(x + 1, 0.5, training=True, inplace=True),
+    "no dropout in place": lambda x: F.dropout(x.flatten(), 0.5, training=False, inplace=True),
     "no dropout": lambda x: F.dropout(x, 0.0, training=True) + F.dropout(x, training=False),
     "empty part": lambda x: torch.split(x, [1, 3, 0], 1),  # type: ignore[dict-item,return-value]
 }

@@ -13,7 +13,7 @@ COMPILED = f"{FUNCTIONS}:compiled"
     [
         *("slices", "columns", "through a view", "under a view", "through rows"),
         *("under a view that is done", "hypot", "addr", "tensordot", "acosh", "whole numbers"),
-        *("hinge", "no dropout", "scattered", "sampled"),
+        *("hinge", "no dropout", "no dropout in place", "scattered", "sampled"),
     ],
 )
 def test_a_model_is_taken_apart(process_of: Processes, name: str) -> None:
@@ -27,6 +27,7 @@ def test_a_model_is_taken_apart(process_of: Processes, name: str) -> None:
     [
         ("second output", "output 1 of aten::adaptive_max_pool1d"),
         ("dropout", "aten::dropout draws random numbers"),
+        ("dropout in place", "aten::dropout_ draws random numbers"),
         ("empty part", "TVM cannot optimize the model: InternalError: "),
     ],
 )

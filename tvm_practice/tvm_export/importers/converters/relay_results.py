@@ -98,7 +98,9 @@ def _naming(operator: str) -> Iterator[None]:
 
 def _refuse_dropout(operator: str, inputs: Sequence[Any]) -> None:
     """Raise Refused where a part is drawn at random: TVM's importer would keep all of it."""
-    drawn = operator in _DROPPING and bool(inputs[2]) and inputs[1] not in (0, 0.0)
+    drawn = (
+        operator.removesuffix("_") in _DROPPING and bool(inputs[2]) and inputs[1] not in (0, 0.0)
+    )
     if drawn or (operator == "aten::scaled_dot_product_attention" and inputs[4] not in (0, 0.0)):
         raise Refused(f"{operator} draws random numbers")
 
@@ -117,6 +119,8 @@ def _refuse_shared_writes(node: Any) -> None:
     """
     kind = node.kind()
     if not kind.endswith("_") or kind.endswith("__"):
+        return
+    if kind.removesuffix("_") in _DROPPING:  # refused where it drops anything, else nothing changes
         return
     written = next(node.inputs())
     parts = [each.user for each in written.uses() if each.user.kind() in _PARTS]
