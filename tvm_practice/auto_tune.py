@@ -19,7 +19,7 @@ lets a search continue. Tuners differ in who writes the schedule, and in how the
 All three train a cost model (boosted decision trees, by XGBoost) on their measurements and measure
 only the candidates that it ranks highest. Ansor's and MetaSchedule's models see features of the
 loops; AutoTVM's sees the values of the knobs. A trial takes a compilation and a run; a prediction
-takes microseconds.
+takes milliseconds at most. The candidates that a tuner can propose are its (design) space.
 
 The pieces of AutoTVM, `from tvm import autotvm`:
 
