@@ -44,7 +44,8 @@ A library needs three more pieces:
     from solutions.relay_import import import_relax, optimize_relax, build_relax
                                             phase 4's steps; yours are in tvm_practice.relay_import
     schedule_defaults(mod, target)          returns a copy of mod, with a default schedule for each
-                                            PrimFunc; of tvm_practice.tvm_export.rules.cpu
+                                            PrimFunc, made by the exporter's rules, without a
+                                            search; of tvm_practice.tvm_export.rules.cpu
     executable.export_library("model.so")   links what tvm.compile returned into a shared library
 
 The worked example shows a tensor as one library hands it to another. Write the functions below
