@@ -25,8 +25,9 @@ is a reduction of a tuple:
 The worked example, `normalized`, has a state of three numbers; model `online_softmax` on it.
 
 Fusion. Bias and activation after a product are its *epilogue*. torch.compile and XLA, JAX's
-compiler, fuse them into one loop after the product without being asked, but not into the product
-itself, which is a library call. A schedule by hand can do that, as in `fuse_epilogue`:
+compiler, by default call a library for the product. The library may add the bias; the activation
+is a loop of its own after the call. A schedule by hand can put both into the product's own loops,
+as in `fuse_epilogue`:
 
     schedule.reverse_compute_inline(block)
                                the block's formula goes into the block that computes its input
