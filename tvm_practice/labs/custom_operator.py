@@ -6,7 +6,7 @@ with PyTorch in `tvm_practice/labs/gated_layer.py`. It takes the same steps as T
     compute      a tensor expression in the form of TOPI, TVM's library of operators: tensors in,
                  a tensor out, any rank
     schedule     turns that expression's loops into loops for a processor
-    convert      the function that a frontend calls for the operator: one per engine
+    convert      the function that an import from PyTorch calls for the operator: one per engine
 
 There are two ways to hand work to a library:
 
