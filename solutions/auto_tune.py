@@ -115,7 +115,7 @@ def metaschedule_space(schedule: Any) -> None:
 def search_task(name: str, m: int, n: int, k: int, target: Any) -> Any:  # a SearchTask
     """Ansor: register a matmul as a workload, and make its search task for one size.
 
-    A workload is a function of numbers that returns tensors, the placeholders first. A record
+    Here a workload is a function of numbers that returns tensors, the placeholders first. A record
     keeps its name and the numbers, not the loops, so a process that reads a log has to register
     it too, under the same name. Register a function of (m, n, k), in this order, that declares
     C[i, j] = sum over k of A[i, k] * B[k, j] in float32 and returns [A, B, C], whatever numbers it
