@@ -91,7 +91,8 @@ def folded(mod: Any) -> Any:  # an IRModule
     """Worked example: two passes over a Relax module, as one.
 
     FoldConstant computes the calls whose arguments are all constants, such as the transpose of a
-    weight; DeadCodeElimination drops the constants that nothing reads any more.
+    weight, and drops constants that nothing reads any more; DeadCodeElimination drops calls whose
+    results nothing reads, and functions that main does not call.
 
     Args:
         mod: an IRModule of Relax; it is not changed.
@@ -126,7 +127,7 @@ def traced_operators(model: Any, example: tuple[Any, ...]) -> Counter[str]:
 
 
 def fused_classic(mod: Any) -> Any:  # an IRModule
-    """Worked example: the kernels of relay.build, found by two of the passes that it runs.
+    """Worked example: the fusion of relay.build, by two of the passes that it runs.
 
     FuseOps fuses as far as the level of the pass context allows. `build_relay` uses 3, too.
 
