@@ -215,8 +215,8 @@ def convert_relax(kernel: Callable[[tuple[int, ...], float], Any]) -> dict[str, 
             weight and the result, as a Schedule has it.
 
     Returns:
-        {"rms_norm_gate.default": the converter}: the operator's name in an exported program.
-        The operator's arguments (x, z, weight, eps) are in the node's `args`.
+        {"rms_norm_gate.default": the converter}: the operator's name in an exported program,
+        without its namespace. The call's arguments (x, z, weight, eps) are in the node's `args`.
     """
     raise NotImplementedError("add the kernel to the module, emit a relax.call_tir of it")
 
