@@ -569,6 +569,7 @@ PROMISES: dict[str, dict[str, str]] = {
         "with x, z and weight as arguments": "arguments_turned",
         "eps in the call's attributes": "no_attributes",
         "takes [x, z, weight, eps]": "one_eps_for_all",
+        "a list that it leaves as it is": "takes_eps_out_of_the_list",
         "the operator's name in a trace": "named_as_exported",
     },
     "puzzles.split_loop": {

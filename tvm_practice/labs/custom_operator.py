@@ -259,8 +259,9 @@ def give_strategy(
 def call_converter(operator: Any) -> dict[str, Any]:
     """Classic TVM: a converter for from_pytorch's custom_convert_map that calls an operator.
 
-    The converter takes [x, z, weight, eps] and their types. It returns a relay.Call of the
-    operator with x, z and weight as arguments, and eps in the call's attributes, a "DictAttrs".
+    The converter takes [x, z, weight, eps], a list that it leaves as it is, and their types. It
+    returns a relay.Call of the operator with x, z and weight as arguments, and eps in the call's
+    attributes, a "DictAttrs".
 
     Args:
         operator: as `register_operator` returns it.
@@ -292,7 +293,8 @@ def convert_relay(
 
     Returns:
         {"tvm_practice::rms_norm_gate": the converter}: the operator's name in a trace. The
-        converter takes [x, z, weight, eps] and their types, and returns a relay.Call.
+        converter takes [x, z, weight, eps], a list that it leaves as it is, and their types,
+        and returns a relay.Call.
     """
     raise NotImplementedError("register the operator, its type relation and its strategy")
 

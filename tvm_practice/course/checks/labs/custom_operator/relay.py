@@ -383,7 +383,7 @@ def _check_converted(convert: Callable[..., Any], operator: Any, name: str, give
         len(given) == 4 and given[3] == eps,
         expected="the list of inputs as it was",
         seen=f"{number_of(len(given), 'input')} in it after the call",
-        look="pop and the like: the list belongs to the frontend",
+        look="pop and the like: the list belongs to the import",
     )
     expect(
         isinstance(call, relay.Call) and call.op == operator,
