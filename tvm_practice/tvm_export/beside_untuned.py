@@ -9,18 +9,28 @@ from dataclasses import replace
 from tvm_practice.measure import Ratio, Stopwatch, compare_interleaved
 from tvm_practice.tvm_export.calling import as_array
 from tvm_practice.tvm_export.export import Export
+from tvm_practice.tvm_export.graph_module import GraphModule
 from tvm_practice.tvm_export.tuners import remote
 from tvm_practice.tvm_export.tuners.history import MadeBy
 
 _ROUNDS, _SECONDS = 15, 10.0
 
 
-def with_faster(export: Export) -> Export:
+def with_faster(export: Export, own: GraphModule) -> Export:
     """The export with its untuned build, if the one with records is not faster as a whole.
 
     The two are timed in turns, here or on the search's server. Nothing changes where there is no
     untuned build, or the other has no records.
+
+    Args:
+        own: the tuner's own result, compiled; the export keeps it where its build is another.
     """
+    chosen = _faster(export)
+    is_own = own.compiled is chosen.result.compiled
+    return chosen if is_own else replace(chosen, own=own)
+
+
+def _faster(export: Export) -> Export:
     built, default, tuning = export.result, export.default, export.tuning
     if default is None or not tuning.get("records_stayed"):
         return export

@@ -214,9 +214,7 @@ def build(export: Export) -> Export:
             alone = replace(export, module=export.own_records, made_by=made_by)
             own = _compiled(schedule(alone))
     made = replace(export, built=replace(built, seconds=watch.seconds), seconds=watch.seconds)
-    chosen = with_faster(made)
-    is_own = own is built and chosen.result.compiled is built.compiled
-    return chosen if is_own else replace(chosen, own=own)
+    return with_faster(made, own)
 
 
 # Passes that fail on some models, by their errors: the setting of a context without each.

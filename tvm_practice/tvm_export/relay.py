@@ -183,11 +183,10 @@ def _convolutions_as_nhwc(module: Any) -> Any:
 
 
 def build(export: Export) -> Export:
-    """The module compiled, with the records of its tuner; TOPI schedules the rest meanwhile.
+    """The module compiled with the tuner's records; the untuned build where it is not slower.
 
-    It is the untuned build instead where that is faster as a whole.
-
-    The tuner's own result is compiled too where the artifact has something else.
+    TOPI schedules what has no record while TVM compiles. The tuner's own result is compiled too
+    where the artifact has something else.
     """
     watch = Stopwatch(export.seconds)
     with watch("build"):
@@ -197,9 +196,8 @@ def build(export: Export) -> Export:
             own = _compiled(export, export.own_records)
     built = replace(built, seconds=watch.seconds)
     stages = export.stages | {"scheduled": export.module}
-    chosen = with_faster(replace(export, built=built, stages=stages, seconds=watch.seconds))
-    is_own = own.compiled is chosen.result.compiled
-    return chosen if is_own else replace(chosen, own=own)
+    made = replace(export, built=built, stages=stages, seconds=watch.seconds)
+    return with_faster(made, own)
 
 
 def _compiled(export: Export, records: Any) -> GraphModule:
