@@ -244,13 +244,18 @@ _TENSOR_EXPRESSIONS = (
         "classic TVM's names on current TVM",
         r"module 'tvm\.te' has no attribute 'create_schedule'"
         r"|module 'tvm' has no attribute '(lower|tir|nd|relay|autotvm|auto_scheduler)'"
-        r"|'Schedule' object has no attribute 'get_block'",
+        r"|'Schedule' object has no attribute 'get_block'"
+        r"|'TensorRegion' object has no attribute 'buffer'"
+        r"|'(Call|Cast|Add|Sub|Mul|Div|Max|Min|FloatImm|IntImm)' object has no attribute 'dtype'",
         "This is classic TVM's name, and current TVM runs here.",
         "tvm.s_tir.Schedule(…) for te.create_schedule and tvm.tir.Schedule, get_sblock for "
-        "get_block, tvm.runtime.tensor for tvm.nd.array; docs/classic-to-current.md has the rest",
+        "get_block, region.source for region.buffer, expression.ty.dtype for expression.dtype, "
+        "tvm.runtime.tensor for tvm.nd.array; docs/classic-to-current.md has the rest",
         (
             _current("te.create_schedule(C.op)", "tvm.s_tir.Schedule(module)"),
             _current('sch.get_block("C")', 'sch.get_sblock("C")'),
+            _current("sch.get(block).reads[0].buffer", "sch.get(block).reads[0].source"),
+            _current("te.exp(A[0, 0]).dtype", "te.exp(A[0, 0]).ty.dtype"),
         ),
     ),
     CommonError(

@@ -220,9 +220,11 @@ def _checked(exercise: Exercise, path: str, guard: Guard | None = None) -> tuple
 def describe(error: BaseException, name: str, path: str) -> str:
     """An exception in the learner's code: its message, its line, and its cause if that is known."""
     kind = type(error).__name__
-    last = [frame for frame in traceback.extract_tb(error.__traceback__) if frame.filename == path]
+    frames = traceback.extract_tb(error.__traceback__)
+    last = [frame for frame in frames if frame.filename == path]
     where = f"\nlook at:  line {last[-1].lineno}: {last[-1].line}" if last else ""
-    text = _essence(str(error)) or "(no message)"
+    raised = frames[-1].line if frames else None  # an assertion of TVM has no other words
+    text = _essence(str(error)) or (f"(no message) {raised}" if raised else "(no message)")
     common = explained(error)
     why = f"\nbecause:  {common.cause}\ninstead:  {common.instead}" if common else ""
     return f"expected: {name} to run\nseen:     {kind}: {text}{where}{why}"

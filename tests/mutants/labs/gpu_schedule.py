@@ -1041,6 +1041,67 @@ def classic_splits_from_the_outside(schedule, tensor, reader, k_outer, threads_y
     return copy
 
 
+@right("stage_shared_classic")
+def binds_to_the_axes_of_the_reader_s_threads(
+    schedule, tensor, reader, k_outer, threads_y, threads_x
+):
+    threads = {}
+    for stage in schedule.stages:
+        for how in stage.iter_var_attrs.values():
+            if how.bind_thread is not None:
+                threads[str(how.bind_thread.thread_tag)] = how.bind_thread
+    copy = schedule.cache_read(tensor, "shared", [reader])
+    stage = schedule[copy]
+    stage.compute_at(schedule[reader], k_outer)
+    rest, x = stage.split(stage.fuse(*copy.op.axis), factor=threads_x)
+    _, y = stage.split(rest, factor=threads_y)
+    stage.bind(y, threads["threadIdx.y"])
+    stage.bind(x, threads["threadIdx.x"])
+    return copy
+
+
+edited(
+    "stage_shared_classic",
+    "exchanges_the_axes_of_the_reader_s_threads",
+    {
+        'stage.bind(y, threads["threadIdx.y"])': 'stage.bind(x, threads["threadIdx.y"])',
+        'stage.bind(x, threads["threadIdx.x"])': 'stage.bind(y, threads["threadIdx.x"])',
+    },
+    of="binds_to_the_axes_of_the_reader_s_threads",
+    message="the loops (serial.*)?threadIdx.y",
+)
+right_edited(
+    "register_tile_classic",
+    "names_its_thread_axes",
+    {
+        'te.thread_axis("threadIdx.y")': 'te.thread_axis("threadIdx.y", name="row")',
+        'te.thread_axis("threadIdx.x")': 'te.thread_axis("threadIdx.x", name="column")',
+    },
+)
+edited(
+    "register_tile_classic",
+    "computed_at_an_axis_that_is_only_named_so",
+    {
+        'te.thread_axis("threadIdx.y")': 'te.thread_axis("threadIdx.y", name="threadIdx.x")',
+        "compute_at(schedule[C], thread_j)": "compute_at(schedule[C], thread_i)",
+    },
+    message="computed at the axis on threadIdx.x",
+)
+right_edited(
+    "bind_threads_classic",
+    "names_its_thread_axes_of_elements",
+    {
+        'te.thread_axis("threadIdx.y")': 'te.thread_axis("threadIdx.y", name="row")',
+        'te.thread_axis("threadIdx.x")': 'te.thread_axis("threadIdx.x", name="column")',
+    },
+)
+right_edited(
+    "tensor_core_template",
+    "tensorizes_by_keyword",
+    {"instructions[name])": "tensor_intrin=instructions[name])"},
+)
+
+
 @right("tensor_core_template")
 def plain_loops_written_out(m, n, k):
     from tvm import autotvm, te

@@ -1,6 +1,9 @@
 """Classic TVM's CUDA schedules without a GPU: their text, and their values on the CPU."""
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
+from unittest import mock
 
 
 def cuda_source(schedule: Any, tensors: list[Any], arch: str) -> str:
@@ -47,3 +50,24 @@ def run_on_cpu(schedule: Any, tensors: list[Any], inputs: list[Any]) -> Any:
     output = tvm.nd.array(np.full(shape, np.nan, str(tensors[-1].dtype)))
     built["main"](*(tvm.nd.array(each) for each in inputs), output)
     return output.numpy()
+
+
+@contextmanager
+def own_thread_axes() -> Iterator[None]:
+    """Schedules made within bind each axis to a thread axis of its own, the same for a GPU.
+
+    Of a thread axis that stages share, TVM's loops have only the outermost stage's. That a copy is
+    shared out among the threads is not to be seen in them, nor are they right on the CPU.
+    """
+    from tvm import te, tir
+
+    bind = te.schedule.Stage.bind
+
+    def bound(stage: Any, ivar: Any, thread_ivar: Any) -> None:
+        if isinstance(thread_ivar, tir.IterVar):
+            name, tag = str(thread_ivar.var.name), str(thread_ivar.thread_tag)
+            thread_ivar = te.thread_axis(thread_ivar.dom, tag, name=name)
+        bind(stage, ivar, thread_ivar)
+
+    with mock.patch.object(te.schedule.Stage, "bind", bound):
+        yield

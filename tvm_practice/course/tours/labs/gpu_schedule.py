@@ -40,6 +40,7 @@ def lane(steps: Steps, *, quick: bool) -> dict[str, Any]:
 def _classic_lane(steps: Steps) -> dict[str, Any]:
     """Classic TVM's kernels: loops, values, CUDA source, traffic; and the template's choice."""
     from tvm_practice.course.stack import earlier
+    from tvm_practice.labs.gpu.classic import own_thread_axes
 
     matmul = earlier("te_basics.matmul")
     kernels = _ClassicKernels()
@@ -51,7 +52,7 @@ def _classic_lane(steps: Steps) -> dict[str, Any]:
     tensors = matmul(128, 128, 64)
     tiled = steps.attempt("register_tile_classic", tensors, 4, 32, 8, 4, 8)
     if steps.ran("register_tile_classic"):
-        with steps.blaming("register_tile_classic"):
+        with steps.blaming("register_tile_classic"), own_thread_axes():
             schedule, local, k_outer = tiled
             for matrix in tensors[:2]:
                 steps.attempt("stage_shared_classic", schedule, matrix, local, k_outer, 4, 32)

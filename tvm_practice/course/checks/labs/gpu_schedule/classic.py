@@ -126,17 +126,17 @@ def check_bind_threads_classic(bind_threads_classic: Function) -> None:
 
 
 def _outer_threads(stage: Any) -> list[str]:
-    """The names of the threads that are the outer parts of splits in a stage of classic TVM."""
+    """The tags of the threads that are the outer parts of splits in a stage of classic TVM."""
     outer = [each.outer for each in stage.relations if type(each).__name__ == "Split"]
     bound = [
-        (axis, str(how.bind_thread.var.name))
+        (axis, str(how.bind_thread.thread_tag))
         for axis, how in stage.iter_var_attrs.items()
         if how.bind_thread is not None
     ]
     return [
-        name
-        for axis, name in bound
-        if name.startswith("threadIdx") and any(axis.same_as(each) for each in outer)
+        tag
+        for axis, tag in bound
+        if tag.startswith("threadIdx") and any(axis.same_as(each) for each in outer)
     ]
 
 
@@ -237,7 +237,7 @@ def _expect_at_thread(schedule: Any, local: Any, C: Any) -> None:
     bound = schedule[C].iter_var_attrs.get(axis) if axis is not None else None
     thread = bound.bind_thread if bound is not None else None
     expect(
-        thread is not None and str(thread.var.name) == "threadIdx.x",
+        thread is not None and str(thread.thread_tag) == "threadIdx.x",
         expected="the local stage computed at the axis on threadIdx.x",
         seen=f"at {axis.var.name}" if axis is not None else "at none",
         look="schedule[local].compute_at(schedule[C], the axis on threadIdx.x)",
@@ -495,6 +495,7 @@ def _staged_in_both(
 ) -> tuple[Any, list[Any], dict[str, int]]:
     """A tile with both inputs staged; the schedule, [A, B, C], and elements of each copy."""
     from solutions.te_basics import matmul
+    from tvm_practice.labs.gpu.classic import own_thread_axes
 
     threads_y, threads_x, rows, columns, step = tile
     tensors = matmul(2 * threads_y * rows, threads_x * columns, 2 * step)
@@ -502,7 +503,8 @@ def _staged_in_both(
     elements = {"A": threads_y * rows * step, "B": threads_x * columns * step}
     for matrix in tensors[:2] if a_first else tensors[1::-1]:
         name = str(matrix.op.name)
-        copy = stage_shared_classic(schedule, matrix, local, k_outer, threads_y, threads_x)
+        with own_thread_axes():
+            copy = stage_shared_classic(schedule, matrix, local, k_outer, threads_y, threads_x)
         _expect_classic_stage(schedule, copy, name)
         own = expect_by_all_threads(
             loops_of_classic(schedule),
@@ -518,6 +520,8 @@ def _check_other_readers(stage_shared_classic: Function) -> None:
     """A reader that is no local stage, with k split twice, and a third input."""
     from tvm import te
 
+    from tvm_practice.labs.gpu.classic import own_thread_axes
+
     m, n, k = 8, 64, 64
     name = f"X{draw_distinct(1, range(100))[0]}"
     A, B, E = (te.placeholder(shape, name=each) for each, shape in zip(
@@ -528,12 +532,13 @@ def _check_other_readers(stage_shared_classic: Function) -> None:
     D = te.compute(
         (m, n), lambda i, j: te.sum(A[i, r] * B[r, j] * E[i, r] * F[i, r], axis=r), name="D"
     )
-    schedule = reference_answers().bind_threads_classic([A, B, D], 4, 32)
+    schedule = reference_answers().bind_threads_classic([A, B, D], 4, 16)
     schedule[F].bind(schedule[F].op.axis[0], te.thread_axis("blockIdx.x"))
     outer, inner = schedule[D].split(r, factor=32)
     k_outer, _ = schedule[D].split(inner, factor=16)
     del outer
-    copy = stage_shared_classic(schedule, E, D, k_outer, 2, 32)
+    with own_thread_axes():
+        copy = stage_shared_classic(schedule, E, D, k_outer, 4, 16)
     _expect_classic_stage(schedule, copy, name)
     read = [str(each.op.name) for each in schedule[F].op.input_tensors]
     expect(
@@ -546,7 +551,7 @@ def _check_other_readers(stage_shared_classic: Function) -> None:
         loops_of_classic(schedule), str(copy.op.name), len(BOUND) + 1,
         "schedule[copy].compute_at(schedule[reader], k_outer): the axis that was given",
     )  # fmt: skip
-    _expect_shares(own, 1, 2, 32)
+    _expect_shares(own, 1, 4, 16)
 
 
 def _expect_classic_stage(schedule: Any, copy: Any, name: str) -> None:

@@ -210,7 +210,7 @@ def _expect_sums_of_float32(task: Any, index: int) -> None:
 
     from tvm_practice.labs.gpu.classic import run_on_cpu
 
-    with mock.patch.object(te.schedule.Stage, "tensorize", lambda *_: None):
+    with mock.patch.object(te.schedule.Stage, "tensorize", lambda *_, **__: None):
         schedule, tensors = _instance(task, index)
         m, n, k = task.args
         rng = fresh_rng()
