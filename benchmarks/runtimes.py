@@ -4,6 +4,7 @@
     python benchmarks/runtimes.py --model lstm --model lstm-batch-8 --seconds 30
     python benchmarks/runtimes.py --rival compile-max            # minutes more for each model
     python benchmarks/runtimes.py --trials 200                   # tuned too, minutes for each
+    python benchmarks/runtimes.py --curve                        # after some of those trials
     python benchmarks/runtimes.py --exports                      # only the seconds of each export
     python benchmarks/runtimes.py --table                        # only write the page again
 
@@ -13,6 +14,7 @@ measured is kept in benchmarks/runtimes.json: the page has a part for each kind 
 
 import contextlib
 import json
+import shutil
 import tempfile
 from datetime import datetime, timezone
 from pathlib import Path
@@ -34,6 +36,7 @@ _DEFAULT = ("onnx", "openvino", "eager")
 _SHOWN = 8  # functions of a profile
 _LONG = 10  # seconds of an export
 _LOGS = Path("runs") / "runtimes"  # of searches, which go on there
+_PARTS = (8, 4, 2, 1)  # of a search's trials, for the curve
 _HEAD = """# Runtimes, model by model
 
 Made by `python benchmarks/runtimes.py`: float32 exports of the current engine beside the other
@@ -41,6 +44,10 @@ runtimes as their users run them. The first table's exports are untuned; with `-
 takes turns with the others, and has a table of its own. Each has as many threads as TVM, gets its
 inputs once, and is called in turns with the others in one process per model. OpenVINO has its
 latency hint.
+
+With `--curve`, the exports after the first eighth, quarter and half of those trials take turns with
+the untuned one. A trial is one schedule measured; an export keeps the untuned build where the
+records do not make the model faster.
 
 A ratio is the rival's time over ours, with its 95% interval: over 1, TVM is faster. The last column
 names the fastest, and its time over that of the fastest other one. A model that a rival is faster
@@ -128,6 +135,48 @@ def _tuned(call: Any, trials: int, log: str) -> Any:
         tuning_log=Path(log),
     )
     return compile_pytorch_module(call.module, config, verify=False)
+
+
+def measure_curve(factory: str, seconds: float, log: str) -> dict[str, Any]:
+    """What the first trials of a search are worth, in builds that take turns.
+
+    Args:
+        factory: "module:factory" of the model.
+        seconds: for measuring.
+        log: the folder of the search's records.
+
+    Returns:
+        Times over the untuned export's by number of trials, see measure.Ratio.to_dict.
+    """
+    from tvm_practice.measure import compare_interleaved
+    from tvm_practice.tvm_export.calling import as_array
+
+    _, call, built, _ = _exported(factory)
+    runs: dict[str, Any] = {"untuned": built.run}
+    built(*map(as_array, call.tensors))
+    with tempfile.TemporaryDirectory() as made:
+        for trials, folder in _parts_of(Path(log), Path(made)).items():
+            tuned = _tuned(call, trials, str(folder))
+            tuned(*map(as_array, call.tensors))
+            runs[str(trials)] = tuned.run
+    compared = compare_interleaved(runs, baseline="untuned", rounds=300, time_limit=seconds)
+    return {name: compared.ratio[name].to_dict() for name in runs if name != "untuned"}
+
+
+def _parts_of(log: Path, made: Path) -> dict[int, Path]:
+    """Copies of a search's log with its first trials alone, by their number."""
+    names = ("database_tuning_record.json", "trial_times.jsonl")
+    lines = {name: (log / name).read_text().splitlines(keepends=True) for name in names}
+    workloads = "database_workload.json"
+    copies = {}
+    for part in _PARTS:
+        trials = len(lines[names[0]]) // part
+        copies[trials] = made / str(trials)
+        copies[trials].mkdir()
+        shutil.copy(log / workloads, copies[trials] / workloads)
+        for name, all_of_them in lines.items():
+            (copies[trials] / name).write_text("".join(all_of_them[:trials]))
+    return copies
 
 
 def _beside_tuned(compared: Any) -> dict[str, Any]:
@@ -230,6 +279,7 @@ def _table(machine: dict[str, Any]) -> list[str]:
             slower += _profile(title, row)
     lines += ["", *_means([row["ratios"] for row in rows.values()], rivals), ""]
     lines += _tuned_table(rows, rivals)
+    lines += _curves(rows)
     lines += _long_exports({", ".join(ALL[name]): row for name, row in rows.items()})
     return [*lines, *(reasons + [""] if reasons else []), *slower]
 
@@ -252,6 +302,24 @@ def _tuned_table(rows: dict[str, dict[str, Any]], rivals: list[str]) -> list[str
         cells += [ratio_cell(ratios[each]) if each in ratios else "–" for each in rivals]
         lines.append(f"| {' | '.join([*cells, _first(ratios), row['date']])} |")
     return [*lines, "", *_means([row["ratios"] for row in tuned.values()], rivals), ""]
+
+
+def _curves(rows: dict[str, dict[str, Any]]) -> list[str]:
+    """What the exports take after more and more trials, in lines; none if none was measured."""
+    from beside_torch import ratio_cell
+    from models import ALL
+
+    curves = {name: row["curve"] for name, row in rows.items() if "curve" in row}
+    counts = sorted({int(trials) for curve in curves.values() for trials in curve})
+    if not counts:
+        return []
+    heads = ["time / untuned after", *(f"{trials} trials" for trials in counts)]
+    lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
+    for name, curve in curves.items():
+        ratios = [curve.get(str(trials)) for trials in counts]
+        cells = ["–" if each is None else ratio_cell(each) for each in ratios]
+        lines.append(f"| {' | '.join([', '.join(ALL[name]), *cells])} |")
+    return [*lines, ""]
 
 
 def _long_exports(rows: dict[str, dict[str, Any]]) -> list[str]:
@@ -337,6 +405,7 @@ def _profile(title: str, row: dict[str, Any]) -> list[str]:
     default=0,
     help=f"Of MetaSchedule, for a tuned export too; records stay under {_LOGS}.",
 )
+@click.option("--curve", is_flag=True, help="Only builds after parts of the trials made before.")
 @click.option("--exports", is_flag=True, help="Time the exports alone, of models measured before.")
 @click.option("--table", is_flag=True, help="Write the page from what is kept.")
 def main(
@@ -345,6 +414,7 @@ def main(
     seconds: float,
     kept: Path,
     trials: int,
+    curve: bool,
     exports: bool,
     table: bool,
 ) -> None:
@@ -352,7 +422,7 @@ def main(
 
     Models of this kind of machine that are not asked for stay as they were measured.
     """
-    from models import ALL, factory
+    from models import ALL
 
     from tvm_practice.tvm_export.writing import write_json
 
@@ -362,34 +432,64 @@ def main(
     if unknown := [each for each in names if each not in ALL]:
         raise click.UsageError(f"there is no {unknown[0]}; there are {', '.join(ALL)}")
     machine = {"models": {}} if table else _this_machine(machines)
-    if exports and (lacking := [each for each in names if each not in machine["models"]]):
-        raise click.UsageError(f"{lacking[0]} was not measured here; measure it without --exports")
-    chosen = () if table else names or (machine["models"] if exports else ALL)
-    for name in chosen:
+    of = (each for each in machine["models"] if not curve or (_LOGS / each).is_dir())
+    known = list(of) if exports or curve else list(ALL)
+    if lacking := [each for each in names if each not in known]:
+        needed = "--trials 200" if curve else "the command without --exports"
+        raise click.UsageError(f"{lacking[0]} was not measured here; {needed} does it")
+    for name in () if table else names or known:
         before = machine["models"].get(name, {"ratios": {}})
         if exports:
-            row = before | _called("measure_export", factory=factory(name))
-            click.echo(f"{name}: {row['export_seconds']:.1f} s")
+            row, said = _exported_again(name, before)
+        elif curve:
+            row, said = _after_parts(name, before, seconds)
         else:
-            row = _called(
-                "measure",
-                factory=factory(name),
-                rivals=list(rivals or _DEFAULT),
-                seconds=seconds,
-                trials=trials,
-                log=str(_LOGS / name),
-            )
-            row["ratios"] = before["ratios"] | row["ratios"] if rivals else row["ratios"]
-            row["date"] = datetime.now(timezone.utc).date().isoformat()
-            if trials:
-                row["tuned"]["date"] = row["date"]
-            elif "tuned" in before:
-                row["tuned"] = before["tuned"]
-            click.echo(f"{name}: {row['ms']:.2f} ms; first: {_first(row['ratios'])}")
+            row, said = _measured(name, before, rivals, seconds, trials)
+        click.echo(f"{name}: {said}")
         machine["models"][name] = row
         write_json(kept, machines)
     PAGE.write_text(page(machines))
     click.echo(f"{PAGE} has {len(machines)} machines")
+
+
+def _measured(
+    name: str, before: dict[str, Any], rivals: tuple[str, ...], seconds: float, trials: int
+) -> tuple[dict[str, Any], str]:
+    """A model's row, measured anew; of rivals that are not asked for, as before. What to print."""
+    from models import factory
+
+    row = _called(
+        "measure",
+        factory=factory(name),
+        rivals=list(rivals or _DEFAULT),
+        seconds=seconds,
+        trials=trials,
+        log=str(_LOGS / name),
+    )
+    row["ratios"] = before["ratios"] | row["ratios"] if rivals else row["ratios"]
+    row["date"] = datetime.now(timezone.utc).date().isoformat()
+    if trials:
+        row["tuned"]["date"] = row["date"]
+    row = {key: before[key] for key in ("tuned", "curve") if key in before} | row
+    return row, f"{row['ms']:.2f} ms; first: {_first(row['ratios'])}"
+
+
+def _exported_again(name: str, before: dict[str, Any]) -> tuple[dict[str, Any], str]:
+    """A model's row with another export's seconds, and what to print."""
+    from models import factory
+
+    row = before | _called("measure_export", factory=factory(name))
+    return row, f"{row['export_seconds']:.1f} s"
+
+
+def _after_parts(name: str, before: dict[str, Any], seconds: float) -> tuple[dict[str, Any], str]:
+    """A model's row with the curve of its search, and what to print."""
+    from beside_torch import ratio_cell
+    from models import factory
+
+    log = str(_LOGS / name)
+    curve = _called("measure_curve", factory=factory(name), seconds=seconds, log=log)
+    return before | {"curve": curve}, ", ".join(map(ratio_cell, curve.values()))
 
 
 def _called(function: str, **arguments: Any) -> dict[str, Any]:

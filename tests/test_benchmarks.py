@@ -265,7 +265,8 @@ def test_runtimes_are_told_by_machine_and_by_who_is_first(monkeypatch: pytest.Mo
     one = {"processor": "one (znver5)", "threads": 2}
     packages = {"torch": "2.13", "openvino": ""}
     tuned = {**row(onnx=1.6), "trials": 200, "over_untuned": {"value": 0.75, "ci95": [0.7, 0.8]}}
-    models = {"lstm": row(onnx=1.25), "vit": {**row(onnx=0.8), "tuned": tuned}}
+    curve = {"100": {"value": 0.81, "ci95": [0.8, 0.82]}, "25": {"value": 1.0, "ci95": [1.0, 1.0]}}
+    models = {"lstm": row(onnx=1.25), "vit": {**row(onnx=0.8), "tuned": tuned, "curve": curve}}
     text = runtimes.page([{**one, "packages": packages, "models": models}])
     assert "## one (znver5), 2 threads" in text and "\ntorch 2.13.\n" in text
     assert "1.25 (1.25–1.25) | TVM, 0.80 | 12.3 | 2026-01-01 |" in text
@@ -275,6 +276,8 @@ def test_runtimes_are_told_by_machine_and_by_who_is_first(monkeypatch: pytest.Mo
     assert "| LSTM, 2×650, 1×35 tokens | 3.0 | 2.5 | 4.0 | 2.8 |" in text
     assert "| 200 | 3.00 | 0.75 (0.70–0.80) | 1.60 (1.60–1.60) | TVM, 0.62 |" in text
     assert "TVM's time: 0.62 over the fastest, 0.62 over ONNX Runtime." in text
+    assert "| time / untuned after | 25 trials | 100 trials |" in text
+    assert "| ViT-B/16, 1×3×224×224 | 1.00 (1.00–1.00) | 0.81 (0.80–0.82) |" in text
     assert "OpenVINO: not installed" in text
     assert "### ViT-B/16" in text and "### LSTM" not in text
     assert "`fused_conv2d` | 3 | 1.50 | 50% |" in text and "Conv 1.25, Add 0.50" in text

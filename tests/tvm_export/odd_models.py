@@ -136,6 +136,16 @@ def asks_whether_it_is_compiled() -> Made:
     return _model(body, torch.randn(2, 4))
 
 
+def moves_its_layer() -> Made:
+    """To its input's device and type, as a model does that may run on several."""
+
+    def body(layer: Any, x: torch.Tensor) -> torch.Tensor:
+        y = layer.cpu()(layer.to(x)(x))
+        return layer.to(x.device).float()(y)  # type: ignore[no-any-return]
+
+    return _model(body, torch.randn(2, 4))
+
+
 def reads_data() -> Made:
     """As older code does where it would say `detach` today."""
 

@@ -42,6 +42,7 @@ EXPECTED = {
     "in_two_lists": ("^ok$", "^ok$"),
     "attention_then_a_view": ("^ok$", "^ok$"),
     "asks_whether_it_is_compiled": ("^ok$", "^ok$"),
+    "moves_its_layer": ("^ok$", "^ok$"),
     "reads_data": ("^ok$", "^ok$"),
     "masks_its_weights": ("^ok$", "^ok$"),
     # The trace drops the assignment: verification finds it.

@@ -1,6 +1,7 @@
 """What torch.export may need to be given a model."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, TypeVar
 
 from tvm_practice.tvm_export.importers.constants import constants_known
@@ -49,8 +50,38 @@ def _by_what_helps(export: Callable[[Any], Made], model: Any) -> Made:
         # Perhaps of a tensor that the model makes itself, or keeps.
         with constants_known(model):
             return export(model)
-    except RuntimeError as error:  # perhaps of a tensor that the model kept from an earlier call
+    except RuntimeError as error:
+        if "Couldn't swap" in str(error):  # of a module that the model moves to its input's device
+            with _moves_of_nothing():
+                return export(model)
         if "Inference tensors" not in str(error):
             raise
-        with torch.no_grad():
+        with torch.no_grad():  # perhaps of a tensor that the model kept from an earlier call
             return export(model)
+
+
+@contextmanager
+def _moves_of_nothing() -> Iterator[None]:
+    """Inside the block, a module's `to`, `cpu`, `float` do nothing where all is so already.
+
+    PyTorch replaces the parameters even then, which it cannot while torch.export looks on.
+    """
+    import torch
+
+    apply: Callable[..., Any] = torch.nn.Module._apply
+
+    def applied(module: Any, function: Callable[[Any], Any], recurse: bool = True) -> Any:
+        tensors = [*module.parameters(recurse), *module.buffers(recurse)]
+        if all(_of_one_kind(function(each), each) for each in tensors):
+            return module
+        return apply(module, function, recurse)
+
+    torch.nn.Module._apply = applied  # type: ignore[method-assign]
+    try:
+        yield
+    finally:
+        torch.nn.Module._apply = apply  # type: ignore[method-assign]
+
+
+def _of_one_kind(one: Any, other: Any) -> bool:
+    return bool(one.dtype == other.dtype and one.device == other.device)
