@@ -200,8 +200,8 @@ def check_fragment_loops(fragment_loops: Function) -> None:
         except Exception as error:
             raise fail(
                 f"loops that tensorize recognizes as a fragment of {use}",
-                "tensorize refuses them: the two loops of 16 are in another order, are other loops, "
-                "or parts of a fused one",
+                "tensorize refuses them: the two loops of 16 are in another order, are other "
+                "loops, or parts of a fused one",
                 "schedule.reorder(row_tiles, column_tiles, rows, columns)",
             ) from error
         got, want = matmul_on_cpu(schedule, 64, 64, 32)
