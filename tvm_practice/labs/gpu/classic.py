@@ -54,10 +54,10 @@ def run_on_cpu(schedule: Any, tensors: list[Any], inputs: list[Any]) -> Any:
 
 @contextmanager
 def own_thread_axes() -> Iterator[None]:
-    """Schedules made within bind each axis to a thread axis of its own, the same for a GPU.
+    """Inside the block, `bind` gives each axis a thread axis of its own; a GPU runs the same.
 
-    Of a thread axis that stages share, TVM's loops have only the outermost stage's. That a copy is
-    shared out among the threads is not to be seen in them, nor are they right on the CPU.
+    TVM's loops show a thread axis that stages share in the outermost stage alone. They do not show
+    how the threads divide a copy, and `run_on_cpu` computes wrong values from them.
     """
     from tvm import te, tir
 

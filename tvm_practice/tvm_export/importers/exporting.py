@@ -62,9 +62,9 @@ def _by_what_helps(export: Callable[[Any], Made], model: Any) -> Made:
 
 @contextmanager
 def _moves_of_nothing() -> Iterator[None]:
-    """Inside the block, a module's `to`, `cpu`, `float` do nothing where all is so already.
+    """Inside the block, a module's `to`, `cpu` and `float` do nothing if they change no tensor.
 
-    PyTorch replaces the parameters even then, which it cannot while torch.export looks on.
+    PyTorch replaces the parameters even then, and fails to while torch.export traces the model.
     """
     import torch
 
