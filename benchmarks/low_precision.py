@@ -100,6 +100,7 @@ def _compiled(a: Any, b: Any, total: str) -> Any:
     from tvm import relax
 
     from tvm_practice import engines
+    from tvm_practice.tvm_export.compiling import compiling
     from tvm_practice.tvm_export.relax_passes.unsigned_products import with_unsigned_operands
     from tvm_practice.tvm_export.rules.cpu import schedule_defaults
     from tvm_practice.tvm_export.steps.relax import optimize_relax
@@ -114,7 +115,8 @@ def _compiled(a: Any, b: Any, total: str) -> Any:
     target = engines.host_target()
     known = with_unsigned_operands(builder.get(), target)
     module = schedule_defaults(optimize_relax(known), target)
-    machine = relax.VirtualMachine(tvm.compile(module, target), tvm.cpu())
+    with compiling(target):
+        machine = relax.VirtualMachine(tvm.compile(module, target), tvm.cpu())
     return functools.partial(machine["main"], tvm.runtime.tensor(a))
 
 

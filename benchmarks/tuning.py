@@ -254,6 +254,7 @@ def _build_current(name: str, shape: Sequence[int], log: str) -> Any:
     import tvm
 
     from solutions.auto_tune import apply_metaschedule
+    from tvm_practice.tvm_export.compiling import compiling
     from tvm_practice.tvm_export.rules.cpu import schedule_defaults
     from tvm_practice.tvm_export.tuners.finals import fastest_records
     from tvm_practice.tvm_export.tuners.metaschedule import open_database
@@ -263,7 +264,8 @@ def _build_current(name: str, shape: Sequence[int], log: str) -> Any:
         # An export may take the default schedule instead; the table is of what was searched.
         database = fastest_records(module, database, target).best
     tuned = apply_metaschedule(module, database, target)
-    return tvm.compile(schedule_defaults(tuned, target), target=target)["main"]
+    with compiling(target):
+        return tvm.compile(schedule_defaults(tuned, target), target=target)["main"]
 
 
 def _build_classic(name: str, shape: Sequence[int], log: str) -> Any:

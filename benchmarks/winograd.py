@@ -54,6 +54,7 @@ def measure(layer: str, seconds: float) -> dict[str, Any]:
     from solutions.relay_import import build_relax, import_relax
     from tvm_practice import engines
     from tvm_practice.measure import compare_interleaved
+    from tvm_practice.tvm_export.compiling import compiling
     from tvm_practice.tvm_export.quiet import quiet_frontends
     from tvm_practice.tvm_export.relax_passes.order import optimized
     from tvm_practice.tvm_export.rules.cpu import schedule_defaults
@@ -85,7 +86,8 @@ def measure(layer: str, seconds: float) -> dict[str, Any]:
         scheduled = schedule_defaults(imported, target, report=rules, without=without)
         if ("winograd" in {each.rule for each in rules}) != (side == "winograd"):
             raise click.ClickException(f"{layer} is not scheduled by winograd on this machine")
-        runner = RelaxRunner(build_relax(scheduled, target))
+        with compiling(target):
+            runner = RelaxRunner(build_relax(scheduled, target))
         runner.set_inputs([x.numpy()])
         runner.run()
         outputs[side] = torch.from_numpy(runner.outputs()[0])

@@ -223,12 +223,11 @@ def compile_model(
 
 
 def _built(module: Any, target: Any) -> Any:
-    from tvm_practice.tvm_export.lowering.claimed_loops import claiming_iterations
+    from tvm_practice.tvm_export.compiling import compiling
     from tvm_practice.tvm_export.relax import schedule_defaults
-    from tvm_practice.tvm_export.rules.gpu import compiling_kernels
     from tvm_practice.tvm_export.steps import Steps
 
-    with claiming_iterations(target), compiling_kernels(target):
+    with compiling(target):
         return Steps().build_relax(schedule_defaults(module, target), target)
 
 

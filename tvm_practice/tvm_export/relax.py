@@ -2,7 +2,6 @@
 
 import os
 from collections import Counter
-from contextlib import nullcontext
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -12,11 +11,11 @@ from tvm_practice.engines import CURRENT
 from tvm_practice.measure import Stopwatch
 from tvm_practice.tvm_export.beside_untuned import with_faster
 from tvm_practice.tvm_export.calling import as_array
+from tvm_practice.tvm_export.compiling import compiling
 from tvm_practice.tvm_export.export import Export
 from tvm_practice.tvm_export.extremes import keeping_nan
 from tvm_practice.tvm_export.graph_json import graph_json
 from tvm_practice.tvm_export.graph_module import GraphModule
-from tvm_practice.tvm_export.lowering.claimed_loops import claiming_iterations
 from tvm_practice.tvm_export.lowering.falling import with_rising_dividends
 from tvm_practice.tvm_export.lowering.floored_division import (
     with_wide_division,
@@ -31,7 +30,6 @@ from tvm_practice.tvm_export.rules import cpu as cpu_rules
 from tvm_practice.tvm_export.rules import gpu as gpu_rules
 from tvm_practice.tvm_export.rules.cpu.loops import CONSTANTS
 from tvm_practice.tvm_export.rules.first_match import Decision
-from tvm_practice.tvm_export.rules.gpu import compiling_kernels
 from tvm_practice.tvm_export.run_time_checks.divisors import DIVISION_CHECK
 from tvm_practice.tvm_export.run_time_checks.extents import EXTENT_CHECK
 from tvm_practice.tvm_export.run_time_checks.indices import INDEX_CHECK, names_of
@@ -234,13 +232,11 @@ def _executable(export: Export) -> Any:
     import tvm
 
     without: dict[str, Any] = {}
-    fixed = "claimed-loops" in export.settings.without
     while True:
         context = tvm.transform.PassContext(opt_level=export.settings.opt_level, **without)
-        sharing = nullcontext() if fixed else claiming_iterations(export.target)
         quiet = native_stderr_to(os.devnull)
         try:
-            with quiet, context, sharing, compiling_kernels(export.target):
+            with quiet, context, compiling(export.target, export.settings.without):
                 return export.steps.build_relax(export.module, export.target)
         except (tvm.error.InternalError, IndexError) as error:
             more = dict(setting for said, setting in _FAILING.items() if said in str(error))

@@ -1,7 +1,7 @@
 """What an export does for speed alone, by the names that `--without` takes.
 
-`relax_passes.order` has most of them, the importer "recurrence", and `lowering.claimed_loops` the
-one of its name.
+`relax_passes.order` has most of them, the importer "recurrence", and `lowering` "claimed-loops" and
+"tiles-on-stack".
 """
 
 from typing import Literal
@@ -16,4 +16,5 @@ SpeedPass = Literal[
     "recurrence",
     "rows-together",
     "shared-operands",
+    "tiles-on-stack",
 ]

@@ -40,6 +40,8 @@ def _model(name: str) -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
     if name == "attention":
         return _Attention(), tuple(torch.randn(1, 2, 64, 32) for _ in range(3))
     layers: list[torch.nn.Module] = []
+    if name == "tiles-on-stack":
+        return torch.nn.Linear(256, 512), (torch.randn(128, 256),)
     if name == "rows-together":
         layers += [torch.nn.Linear(16, 32), torch.nn.ReLU()]
         return torch.nn.Sequential(*layers), (torch.randn(2, 8, 16),)
@@ -56,20 +58,22 @@ def _model(name: str) -> tuple[torch.nn.Module, tuple[torch.Tensor, ...]]:
 def without(name: str) -> dict[str, Any]:
     """A model that a pass changes, exported whole and without it.
 
-    Returns {"same": whether the two graphs are equal, and whether iterations are claimed in both or
-    in neither, "errors": by "whole" and "without", the largest difference from PyTorch}.
+    Returns {"same": whether the two graphs are equal, and the code claims iterations and takes
+    memory in as many places, "errors": by "whole" and "without", the largest difference from
+    PyTorch, "bytes": of the processor's vector registers}.
     """
     import tvm_ffi
 
     from tvm_practice.tvm_export.calling import as_array, as_call
     from tvm_practice.tvm_export.config import ExportSettings
     from tvm_practice.tvm_export.export import Export
+    from tvm_practice.tvm_export.lowering.tiles_on_stack import most_bytes
     from tvm_practice.tvm_export.pipeline import build, import_model, schedule
 
     torch.manual_seed(0)
     model, inputs = _model(name)
     call = as_call(model.eval(), inputs, {})
-    exports, errors, claims = {}, {}, []
+    exports, errors, calls = {}, {}, []
     with torch.no_grad():
         expected = model(*inputs).numpy()
     for title, left in (("whole", ()), ("without", (name,))):
@@ -78,7 +82,8 @@ def without(name: str) -> dict[str, Any]:
         built = build(schedule(exports[title])).result
         [output] = built(*map(as_array, inputs))
         errors[title] = float(abs(output - expected).max())
-        claims += ["atomicrmw" in built.compiled.mod.imports[0].inspect_source("ll")]
+        code = built.compiled.mod.imports[0].inspect_source("ll")
+        calls.append([code.count(each) for each in ("atomicrmw", "AllocWorkspace")])
     modules = [each.module for each in exports.values()]
-    same = bool(tvm_ffi.structural_equal(*modules)) and claims[0] == claims[1]
-    return {"same": same, "errors": errors}
+    same = bool(tvm_ffi.structural_equal(*modules)) and calls[0] == calls[1]
+    return {"same": same, "errors": errors, "bytes": most_bytes(exports["whole"].target)}

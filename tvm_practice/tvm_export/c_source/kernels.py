@@ -27,6 +27,8 @@ def compile_kernels(functions: Mapping[str, Any], target: Any, *, prefix: str) -
     import tvm
     from tvm import tirx
 
+    from tvm_practice.tvm_export.lowering.tiles_on_stack import keeping_tiles
+
     module = tvm.IRModule(
         {
             name: each.with_attr("global_symbol", f"{prefix}{name}")
@@ -34,7 +36,8 @@ def compile_kernels(functions: Mapping[str, Any], target: Any, *, prefix: str) -
         }
     )
     # TVM's pipeline has no other seam between lowering and its own calling convention.
-    with target, mock.patch.object(tirx.transform, "MakePackedAPI", _taking_pointers):
+    seam = mock.patch.object(tirx.transform, "MakePackedAPI", _taking_pointers)
+    with target, seam, keeping_tiles(target):
         return tvm.tirx.build(module, target=target)
 
 

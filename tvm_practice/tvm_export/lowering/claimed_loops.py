@@ -22,8 +22,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
 from typing import Any
-from unittest import mock
 
+from tvm_practice.tvm_export.lowering.stage import changing_lowered
 from tvm_practice.tvm_export.rules.cpu.loops import constant, cpu_of
 
 # Pieces per thread: the last one to end is late by at most one of them.
@@ -64,34 +64,12 @@ def claiming_iterations(target: Any) -> Iterator[None]:
 
     For a target of another kind nothing changes.
     """
-    from tvm.tirx.compilation_pipeline import PIPELINE_MAP
-
     if str(target.kind.name) != "llvm":
         yield
         return
     threads = cpu_of(target).threads
-    changed = partial(_pipeline, PIPELINE_MAP["s_tir"], threads)
-    with mock.patch.dict(PIPELINE_MAP, {"s_tir": changed}):
+    with changing_lowered(partial(with_claimed_loops, threads=threads), "ClaimedLoops"):
         yield
-
-
-def _pipeline(own: Any, threads: int) -> tuple[Any, ...]:
-    """TVM's pipeline for scheduled functions, and this after it."""
-    import tvm
-    from tvm import tirx
-
-    lower, *finalize = own()
-
-    def lowered(module: Any, _: Any) -> Any:
-        made = lower(module)
-        functions = {
-            name: with_claimed_loops(each, threads) if isinstance(each, tirx.PrimFunc) else each
-            for name, each in made.functions_items()
-        }
-        return tvm.IRModule(functions, attrs=made.attrs)
-
-    both = tvm.transform.module_pass(lowered, opt_level=0, name="tvm_practice.ClaimedLoops")
-    return both, *finalize
 
 
 def with_claimed_loops(func: Any, threads: int) -> Any:

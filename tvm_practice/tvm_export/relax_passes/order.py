@@ -56,7 +56,7 @@ def optimized(
         precision: the type of the products' operands; see `precision`.
         quantization: the layers to compute in integers; None: none.
         without: passes for speed alone that are left out. "recurrence" is the importer's,
-            "claimed-loops" the compiler's.
+            "claimed-loops" and "tiles-on-stack" the compiler's.
 
     Raises:
         CannotImport: as `with_index_checks`.

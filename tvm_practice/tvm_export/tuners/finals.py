@@ -13,10 +13,10 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
+from tvm_practice.tvm_export.compiling import ALONE, compiling
 from tvm_practice.tvm_export.errors import NotApplicable
 from tvm_practice.tvm_export.rules import cpu, gpu
 from tvm_practice.tvm_export.rules.cpu.loops import CONSTANTS
-from tvm_practice.tvm_export.rules.gpu import compiling_kernels
 from tvm_practice.tvm_export.targets import device_of
 from tvm_practice.tvm_export.tuners.history import MadeBy, mean_seconds
 
@@ -208,7 +208,7 @@ def times_in_turns(modules: list[Any], constants: set[int], target: Any) -> list
     device = device_of(target)
     turns = []
     for module in modules:
-        with compiling_kernels(target):
+        with compiling(target, ALONE):
             run = tvm.compile(module, target=target)["main"]
         arguments = _arguments(module["main"], constants, device)
         turns.append((run, arguments, device))

@@ -15,8 +15,8 @@ import numpy as np
 
 from tvm_practice import engines
 from tvm_practice.measure import Ratio, paired_ratio
+from tvm_practice.tvm_export.compiling import ALONE, compiling
 from tvm_practice.tvm_export.errors import BadInput
-from tvm_practice.tvm_export.rules.gpu import compiling_kernels
 from tvm_practice.tvm_export.targets import resolve_target
 from tvm_practice.tvm_export.tuners.search import Search
 
@@ -88,7 +88,7 @@ def function_times(
     with session(search) as remote:
         device, samples = device_on(remote, target), []
         for number, module in enumerate(modules):
-            with compiling_kernels(target):
+            with compiling(target, ALONE):
                 built = tvm.compile(module, target=target)
             run = sent(remote, built, f"function{number}.tar")
             values = values_for(module["main"])

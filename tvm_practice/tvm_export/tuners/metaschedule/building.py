@@ -20,11 +20,11 @@ def build_candidate(candidate: tuple[Any, Any, bool]) -> str:
     import tvm
     from tvm.support.tar import tar
 
+    from tvm_practice.tvm_export.compiling import ALONE, compiling
     from tvm_practice.tvm_export.rules.cpu import schedule_candidate
-    from tvm_practice.tvm_export.rules.gpu import compiling_kernels
 
     module, target, remote = candidate
-    with compiling_kernels(target):
+    with compiling(target, ALONE):
         library = tvm.tirx.build(schedule_candidate(module["main"], target), target=target)
     artifact = f"{tempfile.mkdtemp()}/candidate." + ("tar" if remote else "so")
     if remote:  # linked where it runs
