@@ -910,6 +910,30 @@ def rows_written_back() -> dict[str, Any]:
     }
 
 
+def rows_of_full_sets(steps: int) -> dict[str, float]:
+    """Cycles a step that rows of a product wait for the second cache, by the rows of a tile."""
+    import tvm
+
+    from tvm_practice.tvm_export.rules.cpu import contraction
+    from tvm_practice.tvm_export.rules.cpu.loops import CONSTANTS, Cpu
+
+    def build(x: Any, weight: Any) -> Any:
+        from tvm.relax import op
+
+        return op.matmul(x, weight)
+
+    module = _module((build, [(126, steps)], [np.zeros((steps, 256), "float32")]))
+    (func,) = (each for _, each in module.functions_items() if isinstance(each, tvm.tirx.PrimFunc))
+    cpu = Cpu(512, 32, 2, 1 << 20)
+    found = contraction.find_contraction(func.with_attr(CONSTANTS, [1]), cpu)
+    waits = {}
+    for rows in (8, 9, 14):
+        choice = contraction.TileChoice(rows, 2)
+        tile = contraction.tile_of(found, cpu, choice)
+        waits[str(rows)] = contraction._from_full_sets(found, tile, choice)
+    return waits
+
+
 def tile_of_product(rows: int, steps: int, columns: int, bits: int = 512) -> dict[str, int]:
     """The tile that a matrix product by a constant is written in.
 

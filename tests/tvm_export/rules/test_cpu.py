@@ -202,11 +202,23 @@ def test_a_tuner_can_choose_every_tile_that_is_ranked(session: engines.Session) 
         assert session.call(f"{FUNCTIONS}:tile_of_product", product)["of no tuner"] == 0, steps
 
 
+def test_rows_of_one_set_of_the_first_cache_are_few(session: engines.Session) -> None:
+    """Rows 4096 bytes apart share a set of eight places; with a little between, none is shared."""
+    apart = {"rows": 24, "columns": 256}
+    assert session.call(f"{FUNCTIONS}:tile_of_product", {**apart, "steps": 1024})["rows"] <= 8
+    assert session.call(f"{FUNCTIONS}:rows_of_full_sets", {"steps": 1024}) == {
+        "8": 0.0,
+        "9": pytest.approx(3.6),
+        "14": pytest.approx(5.6),
+    }
+    assert set(session.call(f"{FUNCTIONS}:rows_of_full_sets", {"steps": 1040}).values()) == {0.0}
+
+
 def test_few_rows_are_two_tiles_where_that_asks_for_weights_ahead(session: engines.Session) -> None:
     twelve = {"rows": 12, "steps": 768, "columns": 3072}
     assert session.call(f"{FUNCTIONS}:tile_of_product", twelve)["rows"] == 6
     # Of so long a sum two panels are larger than the cache: nothing can be asked for ahead.
-    long = {**twelve, "steps": 12288}
+    long = {**twelve, "steps": 12320}
     assert session.call(f"{FUNCTIONS}:tile_of_product", long)["rows"] == 12
 
 

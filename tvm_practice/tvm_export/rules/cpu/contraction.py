@@ -19,6 +19,7 @@ again for those beyond it, and only what exists is written back.
 
 import itertools
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -66,6 +67,14 @@ _WIDE, _WIDE_CHUNKS = 512, (1, 2, 4, 8)
 _UNEVEN_CHUNKS = tuple(range(1, 9))
 _FIRST_CACHE, _ROOM = 1 << 15, 0.25
 _FROM_SECOND, _FROM_BEYOND = 512, 128
+# No tile is faster than the second cache delivers its panel, so many bytes a cycle: one of few rows
+# and many vectors waits.
+_AT_MOST = 32
+# The address of a line of memory decides in which set of the first cache it can be, and a set has
+# so many places. Rows that lie a multiple of 4096 bytes apart share one set. Where a tile reads
+# more of them, each comes from the second cache, so many cycles a step.
+_LINE, _SETS, _PLACES = 64, 64, 8
+_FROM_SET = 0.4
 # A constant's panels come from memory, so many bytes a cycle where tiles ask for them ahead, which
 # hides most of the shorter of fetching and computing; else so many while nothing is computed.
 _AHEAD, _BESIDE, _WAITED_FOR = 5.5, 0.2, 8
@@ -135,6 +144,41 @@ class Contraction:
             within = variables(base)
             indices[-1] = within.pop() if len(within) == 1 else base
         return self._is_of_iterators(indices)
+
+    @cached_property
+    def row_strides(self) -> dict[Any, int]:
+        """Bytes from a row of `other` to the next, by row iterator; none where extents are open."""
+        import tvm
+        from tvm import tirx
+        from tvm.tirx.expr import Ramp
+
+        shape = [constant(each) for each in self.other.source.shape]
+        if None in shape:
+            return {}
+        analyzer = tvm.sym.Analyzer()
+        bits = int(tvm.DataType(str(self.other.source.dtype)).bits)
+        indices = [each.base if isinstance(each, Ramp) else each for each in self.other.indices]
+
+        def offset(row: Any, number: int) -> int | None:
+            values = {
+                each: tirx.const(number * each.same_as(row), str(each.ty.dtype))
+                for each in variables(*indices)
+            }
+            place = 0
+            for index, extent in zip(indices, shape, strict=True):
+                at = constant(analyzer.simplify(substitute(index, values)))
+                if at is None:
+                    return None
+                place = place * (extent or 1) + at
+            return place * bits // 8
+
+        strides = {}
+        for row in self.rows:
+            first, second = offset(row, 0), offset(row, 1)
+            if first is None or second is None:
+                return {}
+            strides[row] = second - first
+        return strides
 
     def _is_of_iterators(self, indices: Iterable[Any]) -> bool:
         known = [each for each in indices if constant(each) is None]
@@ -470,8 +514,10 @@ def _tile(found: Contraction, cpu: Cpu, choice: TileChoice) -> tuple[float, Tile
             tiles = math.ceil(tiles / block) * block
         step = _step_of_matrix(found, cpu, choice, tile, tiles)
     else:
-        step = tiles * _step(size, choice.vectors) * (_APART if choice.chunks > 1 else 1)
-        step *= 1 if exact_columns else _INEXACT
+        panel_bytes = choice.vectors * cpu.vector_bits // 8 * _steps(found) / choice.chunks
+        step = _fed(_step(size, choice.vectors), choice.vectors, panel_bytes, cpu)
+        step += _from_full_sets(found, tile, choice)
+        step *= tiles * (_APART if choice.chunks > 1 else 1) * (1 if exact_columns else _INEXACT)
     step *= _COPIED if choice.both else 1
     cost = math.ceil(columns / width) * step
     if found.transposed and choice.chunks == 1:  # else it is read from memory
@@ -535,6 +581,13 @@ def _step(rows: int, vectors: int) -> float:
     return step + (rows + vectors) * _A_LOAD
 
 
+def _fed(step: float, vectors: int, panel_bytes: float, cpu: Cpu) -> float:
+    """Cycles of a step that takes so many without waiting for a panel of so many bytes."""
+    if panel_bytes <= _FIRST_CACHE:
+        return step
+    return max(step, vectors * cpu.vector_bits // 8 / _AT_MOST)
+
+
 def step_of_panel(rows: int, vectors: int, panel_bytes: float, cpu: Cpu) -> float:
     """Cycles of a step of a tile's sum, where one row tile after the other reads a panel.
 
@@ -543,7 +596,7 @@ def step_of_panel(rows: int, vectors: int, panel_bytes: float, cpu: Cpu) -> floa
         panel_bytes: of the packed operand, as much as is read again.
         cpu: the processor.
     """
-    step = _step(rows, vectors)
+    step = _fed(_step(rows, vectors), vectors, panel_bytes, cpu)
     if panel_bytes > _FIRST_CACHE:
         is_large = panel_bytes > _ROOM * cpu.cache_bytes
         width = vectors * cpu.vector_bits // 8
@@ -563,9 +616,24 @@ def _step_of_matrix(
         step = tiles * _step_in_parts(rows, choice, steps, cpu)
     else:
         step = _step(rows, choice.vectors)
+    step += tiles * _from_full_sets(found, tile, choice)
     if not tile.exact_columns:
         step += tiles * rows * tile.columns * _CHECKED / steps
     return step
+
+
+def _from_full_sets(found: Contraction, tile: Tile, choice: TileChoice) -> float:
+    """Cycles of a step where a tile's rows do not fit the sets of the first cache, see `_SETS`."""
+    if choice.both or not found.row_strides:
+        return 0.0
+    numbers = itertools.product(*(range(size) for size in tile.rows.values()))
+    lines = [
+        sum(found.row_strides[row] * each for row, each in zip(tile.rows, of_rows, strict=True))
+        // _LINE
+        for of_rows in numbers
+    ]
+    sets = Counter(line % _SETS for line in set(lines))
+    return _FROM_SET * sum(count for count in sets.values() if count > _PLACES)
 
 
 def _fetching_too(found: Contraction, cpu: Cpu, tile: Tile, computing: float) -> float:
