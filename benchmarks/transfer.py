@@ -55,7 +55,8 @@ _HEAD = f"""# Recorded searches
 Made by `python benchmarks/transfer.py`. The package ships recorded searches of the register tiles
 of its own models' functions, {TRIALS} trials each. A search of another function begins with the
 tiles that a cost model trained on them ranks first (`transfer` in
-[`Search`](reference/tvm_export.md)).
+[`Search`](reference/tvm_export.md)). Tiles whose sums fill 1024 bytes and more are left out of the
+searches of Zen 5: they were slower when these were made, before such sums were kept in registers.
 
 Here are contractions of models that no recorded search has
 seen, of other shapes than all that they have. A cell is a time over that after {TRIALS} trials

@@ -9,7 +9,9 @@ tiles of its function. A new function's tiles are ranked by the formula times th
     Transfer.of(cpu)           the model trained on the searches of such processors; takes a second
     Transfer.ranked(…)         a function's tiles, those first that should be fastest
 
-The searches are kept and not the trained model: they are smaller, and the model follows them.
+The searches are kept and not the trained model: they are smaller, and the model follows them. Those
+of Zen 5 are without tiles whose sums fill 1024 bytes and more: they are of before
+`lowering.tiles_on_stack`, when these took longer.
 """
 
 import functools
