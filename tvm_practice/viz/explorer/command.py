@@ -2,6 +2,7 @@
 
 import functools
 import sys
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -66,7 +67,8 @@ def explore(
                 err=True,
             )
             break
-        made = chosen.made(name, functools.partial(explored, name, make))
+        look = explored if records is None else _explored_as_tuned
+        made = chosen.made(name, functools.partial(look, name, make))
         if made is not None:
             found.append(made)
             click.echo(f"{name}: {len(made['steps']) - 1} primitives")
@@ -80,6 +82,16 @@ def explore(
     except OSError as error:
         raise click.ClickException(f"{out}: {error.strerror}") from None
     click.echo(f"written to {out} ({out.stat().st_size / 1e6:.2f} MB)")
+
+
+def _explored_as_tuned(name: str, make: Callable[[], Any]) -> dict[str, Any]:
+    """As `explored`, in the code that the tuner measured."""
+    from tvm_practice import engines
+    from tvm_practice.tvm_export.lowering.tiles_on_stack import keeping_tiles
+    from tvm_practice.viz.explorer.explored import explored
+
+    with keeping_tiles(engines.host_target()):
+        return explored(name, make)
 
 
 def _makers(
