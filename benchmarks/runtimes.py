@@ -257,7 +257,7 @@ def _table(machine: dict[str, Any]) -> list[str]:
     from models import ALL
 
     rows = {name: machine["models"][name] for name in ALL if name in machine["models"]}
-    rivals = [each for each in RIVALS if any(each in row["ratios"] for row in rows.values())]
+    rivals = _compared(rows)
     versions = ", ".join(f"{name} {each}" for name, each in machine["packages"].items() if each)
     names = [RIVALS[each] for each in rivals]
     heads = ["model", "TVM, ms", *names, "first", "export, s", "date"]
@@ -278,13 +278,18 @@ def _table(machine: dict[str, Any]) -> list[str]:
         if any(each["value"] is not None and each["value"] < 1 for each in ratios.values()):
             slower += _profile(title, row)
     lines += ["", *_means([row["ratios"] for row in rows.values()], rivals), ""]
-    lines += _tuned_table(rows, rivals)
+    lines += _tuned_table(rows)
     lines += _curves(rows)
     lines += _long_exports({", ".join(ALL[name]): row for name, row in rows.items()})
     return [*lines, *(reasons + [""] if reasons else []), *slower]
 
 
-def _tuned_table(rows: dict[str, dict[str, Any]], rivals: list[str]) -> list[str]:
+def _compared(rows: dict[str, dict[str, Any]]) -> list[str]:
+    """The rivals that some row has, in the order of the columns."""
+    return [each for each in RIVALS if any(each in row["ratios"] for row in rows.values())]
+
+
+def _tuned_table(rows: dict[str, dict[str, Any]]) -> list[str]:
     """The tuned exports beside the rivals, in lines; none if none was measured."""
     from beside_torch import ratio_cell
     from models import ALL
@@ -292,6 +297,7 @@ def _tuned_table(rows: dict[str, dict[str, Any]], rivals: list[str]) -> list[str
     tuned = {name: row["tuned"] for name, row in rows.items() if "tuned" in row}
     if not tuned:
         return []
+    rivals = _compared(tuned)
     names = [RIVALS[each] for each in rivals]
     heads = ["model, tuned", "trials", "TVM, ms", "/ untuned", *names, "first", "date"]
     lines = [f"| {' | '.join(heads)} |", "|---" * len(heads) + "|"]
@@ -357,7 +363,9 @@ def _means(rows: list[dict[str, Any]], rivals: list[str]) -> list[str]:
     for rival in rivals:
         values = [ratios[rival]["value"] for ratios in rows if rival in ratios]
         if None not in values:
-            told.append(f"{geometric_mean(1 / each for each in values):.2f} over {RIVALS[rival]}")
+            some = "" if len(values) == len(rows) else f" in {len(values)} of the {len(rows)}"
+            mean = geometric_mean(1 / each for each in values)
+            told.append(f"{mean:.2f} over {RIVALS[rival]}{some}")
     return [f"Geometric means of TVM's time: {', '.join(told)}."] if told else []
 
 

@@ -280,4 +280,10 @@ def test_runtimes_are_told_by_machine_and_by_who_is_first(monkeypatch: pytest.Mo
     assert "| ViT-B/16, 1×3×224×224 | 1.00 (1.00–1.00) | 0.81 (0.80–0.82) |" in text
     assert "OpenVINO: not installed" in text
     assert "### ViT-B/16" in text and "### LSTM" not in text
+    # A rival that was asked for alone, in one row, and in no tuned one.
+    models["lstm"]["ratios"] |= row(**{"compile-max": 2.0})["ratios"]  # type: ignore[operator]
+    more = runtimes.page([{**one, "packages": packages, "models": models}])
+    name = runtimes.RIVALS["compile-max"]
+    assert f"1.00 over ONNX Runtime, 0.50 over {name} in 1 of the 2." in more
+    assert "TVM's time: 0.62 over the fastest, 0.62 over ONNX Runtime." in more
     assert "`fused_conv2d` | 3 | 1.50 | 50% |" in text and "Conv 1.25, Add 0.50" in text
