@@ -43,7 +43,8 @@ Made by `python benchmarks/runtimes.py`: float32 exports of the current engine b
 runtimes as their users run them. The first table's exports are untuned; with `--trials` a tuned one
 takes turns with the others, and has a table of its own. Each has as many threads as TVM, gets its
 inputs once, and is called in turns with the others in one process per model. OpenVINO has its
-latency hint.
+latency hint. A rival that was asked for later (`--rival`) took turns with the export in a run of
+its own; the row's milliseconds are of its last run.
 
 With `--curve`, the exports after the first eighth, quarter and half of those trials take turns with
 the untuned one. A trial is one schedule measured; an export keeps the untuned build where the

@@ -7,6 +7,7 @@ registers of AVX-512 hold 2048 bytes, so that of a tile of 4 rows by 4 vectors o
 through memory once more before what is fused with them could be computed.
 """
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import partial
@@ -57,8 +58,6 @@ def with_tiles_on_stack(func: Any, most: int) -> Any:
 
 
 def _on_stack(allocation: Any, most: int) -> Any:
-    import math
-
     import tvm
     from tvm import tirx
 
