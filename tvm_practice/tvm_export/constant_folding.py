@@ -67,17 +67,21 @@ def _with_constants_known(module: Any) -> Any:
     @mutator
     class Folding(PyExprMutator):  # type: ignore[misc]
         def visit_call_(self, call: Any) -> Any:
+            visited = self.visit_expr_post_order(call)
+            name = str(getattr(visited.op, "name", ""))
+            if not _is_known(name):
+                return visited
+            values = []
+            for each in _operands(visited):
+                if (value := self._value(each)) is None:
+                    return visited
+                values.append(value)
             shape = constant_extents(call)
-            call = self.visit_expr_post_order(call)
-            name = str(getattr(call.op, "name", ""))
-            if shape is None or not _is_known(name):
-                return call
-            values = [each for each in map(self._value, _operands(call)) if each is not None]
-            if len(values) < len(_operands(call)) or not _suits(name, values):
-                return call
-            found = _computed(call, values)
+            if shape is None or not _suits(name, values):
+                return visited
+            found = _computed(visited, values)
             if found is None or found.size != math.prod(shape):
-                return call
+                return visited
             found = np.ascontiguousarray(found).reshape(shape)
             return relax.const(found, str(found.dtype))
 

@@ -24,4 +24,3 @@ def leave_out_assertions(program: Any) -> None:
         if node.target in asserting:
             graph.erase_node(node)
     graph.eliminate_dead_code()
-    program.graph_module.recompile()

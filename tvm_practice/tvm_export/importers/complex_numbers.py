@@ -87,7 +87,6 @@ def in_pairs(program: Any) -> None:
         if node.op != "placeholder":
             graph.erase_node(node)
     graph.eliminate_dead_code()
-    program.graph_module.recompile()
 
 
 def _halves(program: Any, node: Any) -> tuple[Any, Any]:

@@ -91,7 +91,6 @@ def taken_apart_once(program: Any, take_apart: Callable[[Any], Any]) -> bool:
     for each in calls:
         _put_in(graph, each, parts[each.key], instead)
     _name_results(program)
-    program.graph_module.recompile()
     return True
 
 

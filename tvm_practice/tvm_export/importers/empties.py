@@ -27,7 +27,6 @@ def make_empty_results(program: Any) -> None:
         made.meta = dict(node.meta)
         node.replace_all_uses_with(made)
     graph.eliminate_dead_code()
-    program.graph_module.recompile()
 
 
 def _is_known(value: Any) -> bool:

@@ -40,7 +40,6 @@ def keep_rows_together(program: Any) -> None:
             given += [each for each in found.biases if each is not None]
             replace_by_trace(graph, node, _products(found), given)
             _erase_unused(graph, node)
-    program.graph_module.recompile()
 
 
 def _split(joined: Any) -> _Split | None:

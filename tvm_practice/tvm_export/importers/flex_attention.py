@@ -20,7 +20,6 @@ def expand_flex_attention(program: Any) -> None:
     for node in list(graph_module.graph.nodes):
         if node.target is torch.ops.higher_order.flex_attention:
             _expand(graph_module, node)
-    graph_module.recompile()
 
 
 def _expand(graph_module: Any, node: Any) -> None:

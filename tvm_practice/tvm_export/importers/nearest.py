@@ -32,7 +32,6 @@ def use_overloads_by_vector(program: Any) -> None:
         else:
             continue
         node.target = operator.vec
-    program.graph_module.recompile()
 
 
 def _sizes(extents: Any, factors: list[float]) -> list[Any]:

@@ -24,4 +24,3 @@ def keep_known_counts(program: Any) -> None:
             continue
         if isinstance(size, int):
             node.kwargs = {**node.kwargs, "output_size": size}
-    program.graph_module.recompile()

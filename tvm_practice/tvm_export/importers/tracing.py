@@ -79,7 +79,6 @@ def reshaped_for_views(program: Any) -> bool:
     views = [each for each in called if each.target == torch.ops.aten.view.default]
     for each in views:
         each.target = torch.ops.aten.reshape.default
-    program.graph_module.recompile()
     return bool(views)
 
 

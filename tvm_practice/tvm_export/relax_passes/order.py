@@ -11,6 +11,7 @@ from tvm_practice.tvm_export.extremes import (
     find_places,
     with_infinite_edges,
 )
+from tvm_practice.tvm_export.legalized_once import legalize_once
 from tvm_practice.tvm_export.lowering.truth import truth_in_bytes
 from tvm_practice.tvm_export.relax_passes.attention import with_attention
 from tvm_practice.tvm_export.relax_passes.batch_normalization import fold_batch_normalization
@@ -65,6 +66,7 @@ def optimized(
     compute_with_zeros()
     find_places()
     compute_with_least_numbers()
+    legalize_once()
     module = with_quantized_operators(module, target)
     if "shared-operands" not in without:
         module = without_repeated_operands(module)
